@@ -1,0 +1,15 @@
+"""What can go wrong, in the words of the caller."""
+
+from __future__ import annotations
+
+
+class LessnoiseError(Exception):
+    """Base of every error that lessnoise raises on purpose."""
+
+
+class InvalidInput(LessnoiseError, ValueError):
+    """An argument is unusable; nothing was drawn, spent or written."""
+
+
+class ClaimWarning(UserWarning):
+    """A published calibration is used outside its stated range, or its claim does not hold."""

@@ -1,0 +1,157 @@
+"""The vocabulary of privacy statements: guarantees, claims, computed brackets, verdicts."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+
+
+class Neighbours(enum.Enum):
+    """Which data sets count as differing in one individual."""
+
+    ADD_REMOVE = "add/remove"
+    REPLACE = "replace"
+
+    @classmethod
+    def of(cls, value: Neighbours | str) -> Neighbours:
+        """Accept a member or its value.
+
+        >>> Neighbours.of("replace")
+        <Neighbours.REPLACE: 'replace'>
+        """
+        if isinstance(value, cls):
+            return value
+        validation.choice("neighbours", value, [member.value for member in cls])
+        return cls(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy with respect to one neighbouring relation.
+
+    >>> print(Guarantee(1, 1e-6))
+    (1, 1e-06)-DP under add/remove
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", validation.nonnegative_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", _delta_up_to_one(self.delta))
+        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+
+    def __str__(self) -> str:
+        return f"({self.epsilon:.6g}, {self.delta:.6g})-DP under {self.neighbours.value}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours.value}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Guarantee:
+        """The inverse of :meth:`to_dict`."""
+        return cls(values["epsilon"], values["delta"], Neighbours.of(values["neighbours"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Guarantee):
+    """A guarantee that a source states. It is not ours until an exact curve confirms it."""
+
+    source: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**Guarantee.to_dict(self), "source": self.source}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Claim:
+        """The inverse of :meth:`to_dict`."""
+        return cls(values["epsilon"], values["delta"], Neighbours.of(values["neighbours"]), values["source"])
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """A proved interval around a computed privacy number: ``lower <= truth <= upper``.
+
+    The upper end is the safe side of every delta and every epsilon.
+
+    >>> 0.25 in Bracket(0.2, 0.3)
+    True
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise InvalidInput(f"lower={self.lower} exceeds upper={self.upper}: swap the ends of the bracket.")
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def middle(self) -> float:
+        """The centre, for pictures; never quote it as a guarantee."""
+        return 0.5 * (self.lower + self.upper)
+
+    @property
+    def relative_width(self) -> float:
+        """(upper - lower) / upper, 0 for an exact value."""
+        return (self.upper - self.lower) / self.upper if self.upper > self.lower else 0.0
+
+    def __str__(self) -> str:
+        return f"[{self.lower:.6g}, {self.upper:.6g}]"
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, float]) -> Bracket:
+        """The inverse of :meth:`to_dict`."""
+        return cls(values["lower"], values["upper"])
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A claim beside the truth.
+
+    ``exact`` brackets the mechanism's delta at the claimed epsilon. ``holds`` is True only when
+    the upper end is within the claimed delta, so it is never an unproved yes.
+    """
+
+    holds: bool
+    claimed: Guarantee
+    exact: Bracket
+
+    @property
+    def refuted(self) -> bool:
+        """The claim is proved false: even the lower end exceeds the claimed delta."""
+        return self.exact.lower > self.claimed.delta
+
+    def __str__(self) -> str:
+        word = "holds" if self.holds else "FAILS" if self.refuted else "is not proved"
+        return (
+            f"claim {self.claimed} {word}: exact delta({self.claimed.epsilon:.6g}) "
+            f"is in {self.exact} against {self.claimed.delta:.6g} claimed"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "holds": self.holds,
+            "refuted": self.refuted,
+            "claimed": self.claimed.to_dict(),
+            "exact": self.exact.to_dict(),
+        }
+
+
+def _delta_up_to_one(value: object) -> float:
+    # A computed guarantee may honestly be delta = 1: no privacy at all.
+    return 1.0 if value == 1 else validation.delta_or_zero(value)

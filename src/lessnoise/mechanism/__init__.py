@@ -1,0 +1,1 @@
+"""Mechanisms: frozen descriptions, and the functions over them (curves, calibration, losses, sampling)."""

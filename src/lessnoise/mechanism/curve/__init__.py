@@ -1,0 +1,5 @@
+"""Exact privacy curves: from a noise description to proved brackets of delta and epsilon."""
+
+from lessnoise.mechanism.curve.exact import delta_of, epsilon_of
+
+__all__ = ["delta_of", "epsilon_of"]

@@ -1,0 +1,300 @@
+r"""Exact privacy curve of a radial mechanism, as a proved bracket.
+
+Law n = R U in R^M, radius density proportional to r^(k-1) exp(-(r/s)^p): density
+h(|n|) with h(r) proportional to r^(k-M) exp(-(r/s)^p), decreasing for k <= M. For a shift v of
+length D the hockey-stick divergence is, by slicing both densities at a common height c,
+
+    delta(eps) = integral of (h(|n|) - e^eps h(|n+v|))_+ dn
+               = integral over c of vol( {h(|n|) > c} \ {e^eps h(|n+v|) > c} ) dc,
+
+and both sets are balls: radius u with h(u) = c, and radius Y with e^eps h(Y) = h(u). Hence
+
+    delta(eps) = E_u[ lune fraction of B(0, u) outside B(-v, Y(u)) ],
+
+u being the radius of the uniform balls of which h is a mixture: u = s G^(1/p) with
+G ~ Gamma(k/p) with probability (M-k)/M and Gamma(k/p + 1) otherwise. Every term is positive, so
+nothing cancels; and a lune grows with |v|, so |v| = D is the worst neighbour.
+
+The integral runs over xi = ln(G p/k). On each cell the logarithm of the integrand is compared with
+its chord: if its slope lies in [m1, m2] over a cell of width H, it departs from the chord by at
+most (m2 - m1) H / 4. The slopes are bounded by monotone pieces (kappa = D/u, y = ln(Y/u) and G are
+monotone in xi), cells are split until the bracket is narrow, and rounding errors are added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lessnoise.guarantees import Bracket
+from lessnoise.mechanism.curve.chords import adaptive_sum, log_chord
+from lessnoise.mechanism.curve.lune import ROUNDING, lune, power_of_base
+from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_peak
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+DEFAULT_TOLERANCE = 1e-5
+_SLACK = 1e-9  # relative allowance for rounding in the slope bounds
+
+
+class Nodes(NamedTuple):
+    """Everything known at the ends of the integration cells."""
+
+    xi: Array  # ln(G p / k)
+    gamma: Array  # G = (u/s)^p
+    y: Array  # ln(Y/u)
+    growth: Array  # e^y - 1
+    used: Array  # G (e^(py) - 1), the part of epsilon paid by the exponential factor
+    kappa: Array  # D / u
+    fraction: Array
+    error: Array
+    second_cap: Array
+    log_weight: Array
+    weight_error: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RadialCurve:
+    """One curve: dimension M, radial member (k, p), and the ratio of sensitivity to scale."""
+
+    dimension: int
+    k: float
+    p: float
+    scale: float
+    sensitivity: float
+    epsilon: float
+
+    @property
+    def shape(self) -> float:
+        """Gamma shape k/p."""
+        return self.k / self.p
+
+    @property
+    def excess(self) -> float:
+        """M - k, the exponent of the density's pole at the origin."""
+        return self.dimension - self.k
+
+    def bracket(self, tolerance: float = DEFAULT_TOLERANCE) -> Bracket:
+        """Lower and upper delta, with (upper - lower)/upper <= tolerance where that is attainable."""
+        tail = 1e-22
+        while True:
+            lower, upper, outside = self._integrate(tail, tolerance)
+            if outside <= 0.25 * tolerance * upper or tail < 1e-290:
+                return Bracket(lower, min(upper, 1.0))
+            tail = max(min(tail * 1e-20, 1e-3 * tolerance * lower), 1e-300)
+
+    # The law of u.
+
+    def _mass_below(self, xi: float) -> float:
+        from scipy.special import gammainc
+
+        g = self.shape * math.exp(xi)
+        below = self.excess * gammainc(self.shape, g) + self.k * gammainc(self.shape + 1.0, g)
+        return float(below) / self.dimension
+
+    def _mass_above(self, xi: float) -> float:
+        from scipy.special import gammaincc
+
+        g = self.shape * math.exp(xi)
+        above = self.excess * gammaincc(self.shape, g) + self.k * gammaincc(self.shape + 1.0, g)
+        return float(above) / self.dimension
+
+    # The balls at a given u.
+
+    def _log_kappa_origin(self) -> float:
+        return math.log(self.sensitivity) - math.log(self.scale) - math.log(self.shape) / self.p
+
+    def _solve_y(self, gamma: Array) -> Array:
+        """Root of (M-k) y + G (e^(py) - 1) = eps; Newton falls monotonically from above."""
+        with np.errstate(divide="ignore", over="ignore"):
+            y: Array = np.log1p(self.epsilon / gamma) / self.p
+        if self.excess == 0.0 or self.epsilon == 0.0:
+            return y
+        y = np.minimum(y, self.epsilon / (self.excess + self.p * gamma))
+        for _ in range(80):
+            grown = gamma * np.expm1(self.p * y)
+            step = (self.excess * y + grown - self.epsilon) / (self.excess + self.p * (gamma + grown))
+            y = y - step
+            if np.all(np.abs(step) <= 2.0 * ROUNDING * y):
+                break
+        return y
+
+    def _nodes(self, xi: Array) -> Nodes:
+        gamma = self.shape * np.exp(xi)
+        y = self._solve_y(gamma)
+        growth = np.expm1(y)
+        kappa = np.exp(self._log_kappa_origin() - xi / self.p)
+        spread = 8.0 + (abs(math.log(self.shape)) + np.abs(xi)) / self.p + abs(self._log_kappa_origin())
+        cut = lune(self.dimension, kappa, y, ROUNDING * spread)
+        used = gamma * np.expm1(self.p * y)
+        mean_free = np.expm1(xi) - xi
+        log_weight = (
+            log_gamma_peak(self.shape)
+            - self.shape * mean_free
+            + np.log((self.excess + self.p * gamma) / self.dimension)
+        )
+        weight_error = 1e-12 + ROUNDING * self.shape * (np.abs(xi) + np.abs(np.expm1(xi)))
+        return Nodes(
+            xi, gamma, y, growth, used, kappa, cut.fraction, cut.error, cut.second_cap, log_weight, weight_error
+        )
+
+    # The integral.
+
+    def _range(self, tail: float) -> tuple[float, float, float, float]:
+        """Ends of the integration, the mass left of them that is all lune, and the mass left out."""
+        unit = 1.0 / math.sqrt(self.shape)
+        high = _march(unit, lambda xi: self._mass_above(xi) <= tail)
+        low = -_march(unit, lambda xi: self._mass_below(-xi) <= tail or self._settled(-xi))
+        if self._settled(low):
+            inside = high
+            while inside - low > 1e-3 * min(1.0, unit):
+                middle = 0.5 * (low + inside)
+                low, inside = (middle, inside) if self._settled(middle) else (low, middle)
+        whole = self._mass_below(low) if self._disjoint(low) else 0.0
+        left_out = 0.0 if self._settled(low) else self._mass_below(low)
+        return low, high, whole, 1.001 * (left_out + self._mass_above(high))
+
+    def _settled(self, xi: float) -> bool:
+        """All balls of smaller radius u behave as this one: none meets its partner, or each lies inside it."""
+        return self._disjoint(xi) or self._contained(xi)
+
+    def _disjoint(self, xi: float) -> bool:
+        """U + Y < D, with a margin for rounding; both u and Y grow with xi."""
+        kappa, growth = self._pair(xi)
+        return kappa * (1.0 - 1e-12) >= 2.0 + growth
+
+    def _contained(self, xi: float) -> bool:
+        """Y - u > D, with a margin; for k = M and p >= 1, Y - u = (u^p + eps s^p)^(1/p) - u falls with u."""
+        kappa, growth = self._pair(xi)
+        return self.excess == 0.0 and self.p >= 1.0 and growth >= kappa * (1.0 + 1e-12)
+
+    def _pair(self, xi: float) -> tuple[float, float]:
+        point = np.array([xi])
+        growth = np.expm1(self._solve_y(self.shape * np.exp(point)))
+        return math.exp(self._log_kappa_origin() - xi / self.p), float(growth[0])
+
+    def _integrate(self, tail: float, tolerance: float) -> tuple[float, float, float]:
+        low, high, whole, outside = self._range(tail)
+        grid = np.linspace(low, high, 129)
+        below, above = adaptive_sum(grid, self._nodes, self._cells, 0.7 * tolerance, 0.1 * outside)
+        return below + whole * (1.0 - 1e-12), above + whole * (1.0 + 1e-12) + outside, outside
+
+    def _cells(self, a: Nodes, b: Nodes) -> tuple[Array, Array]:
+        """Lower and upper integral over each cell from node a to node b."""
+        width = b.xi - a.xi
+        with np.errstate(all="ignore"):
+            slope_low, slope_high = self._weight_slope(a, b)
+            error = np.maximum(a.weight_error, b.weight_error)
+            mass = log_chord(width, np.exp(a.log_weight), np.exp(b.log_weight), b.log_weight - a.log_weight)
+            bend = (slope_high - slope_low) * width / 4.0
+            mass_low = mass * np.exp(-bend) * (1.0 - error)
+            mass_high = np.fmin(mass * np.exp(bend) * (1.0 + error), 1.0)
+
+            lune_low, lune_high, relative_low, relative_high = self._lune_slope(a, b, width)
+            crude_low, crude_high = lune_low * mass_low, lune_high * mass_high
+
+            bend = bend + (relative_high - relative_low) * width / (4.0 * self.p)
+            start, end = np.exp(a.log_weight) * a.fraction, np.exp(b.log_weight) * b.fraction
+            chord = log_chord(width, start, end, np.log(end / start))
+            error = error + np.maximum(a.error / a.fraction, b.error / b.fraction)
+            fine_low, fine_high = chord * np.exp(-bend) * (1.0 - error), chord * np.exp(bend) * (1.0 + error)
+            usable = np.isfinite(fine_low) & np.isfinite(fine_high) & (bend >= 0.0)
+            lower = np.where(usable, np.fmax(crude_low, fine_low), crude_low)
+            upper = np.where(usable, np.fmin(crude_high, fine_high), crude_high)
+        contained = b.growth >= a.kappa
+        return np.where(contained, 0.0, np.maximum(lower, 0.0)), np.where(contained, 0.0, upper)
+
+    def _weight_slope(self, a: Nodes, b: Nodes) -> tuple[Array, Array]:
+        """Range of d ln(weight)/d xi = k/p - G + pG/(M-k+pG); G grows with xi."""
+        share_a = self.p * a.gamma / (self.excess + self.p * a.gamma)
+        share_b = self.p * b.gamma / (self.excess + self.p * b.gamma)
+        padding = _SLACK * (1.0 + np.abs(self.shape - a.gamma))
+        return self.shape - b.gamma + share_a - padding, self.shape - a.gamma + share_b + padding
+
+    def _lune_slope(self, a: Nodes, b: Nodes, width: Array) -> tuple[Array, Array, Array, Array]:
+        """Ranges, over each cell, of the lune fraction L and of d ln L/d ln u.
+
+        d ln L/d ln u = -A/L + eta B/L with A = dL/d ln kappa = kappa b^(M-1) vol ratio,
+        B = -dL/dy = M e^(My) S(t) (S: sphere-cap fraction) and eta = -dy/d ln u; all positive.
+        kappa and y fall from a to b, so the corners of their box bound every ingredient.
+        """
+        m = self.dimension
+        constant = math.exp(log_axial_constant(m))
+        radius_a, radius_b = 1.0 + a.growth, 1.0 + b.growth
+        swell_a, swell_b = a.growth * (2.0 + a.growth), b.growth * (2.0 + b.growth)
+
+        d_low, d_high = (swell_b / a.kappa - a.kappa) / 2.0, (swell_a / b.kappa - b.kappa) / 2.0
+        d_far = np.maximum(np.abs(d_low), np.abs(d_high))
+        d_near = np.where(d_low * d_high < 0.0, 0.0, np.minimum(np.abs(d_low), np.abs(d_high)))
+        a_low = b.kappa * constant * power_of_base(m, d_far) * (1.0 - _SLACK)
+        a_high = a.kappa * constant * power_of_base(m, d_near) * (1.0 + _SLACK)
+
+        t_low = (b.kappa / radius_a + swell_b / (radius_b * a.kappa)) / 2.0
+        t_high = np.minimum((a.kappa / radius_b + swell_a / (radius_a * b.kappa)) / 2.0, 1.0)
+        t_a = (a.kappa + swell_a / a.kappa) / (2.0 * radius_a)
+        t_b = (b.kappa + swell_b / b.kappa) / (2.0 * radius_b)
+        # B = M e^(My) S(t) with S(t) = C(t) + t (1 - t^2)^((M-1)/2) constant/M; C falls with slope
+        # -constant (1 - x^2)^((M-1)/2), whose size falls as x grows. S = 1/2 if M = 1.
+        if m == 1:
+            b_low, b_high = np.where(t_high < 1.0, 0.5 * radius_b, 0.0), 0.5 * radius_a
+        else:
+            rim_high = constant * power_of_base(m, t_low, m * a.y)
+            rim_low = constant * power_of_base(m, t_high, m * b.y)
+            cap_high = a.second_cap + rim_high * np.maximum(t_a - t_low, 0.0)
+            cap_low = b.second_cap - constant * power_of_base(m, t_b, m * b.y) * np.maximum(t_high - t_b, 0.0)
+            cap_low = np.where(t_high < 1.0, np.maximum(cap_low, 0.0), 0.0)
+            b_low = m * cap_low + t_low * rim_low
+            b_high = np.fmin(m * cap_high + t_high * rim_high, m)
+        b_low, b_high = b_low * (1.0 - _SLACK), b_high * (1.0 + _SLACK)
+
+        drop_kappa, drop_y = width / self.p, np.maximum(a.y - b.y, 0.0)
+        lune_high = np.minimum(a.fraction + a.error + b_high * drop_y, b.fraction + b.error + a_high * drop_kappa)
+        lune_high = np.minimum(lune_high, 1.0)
+        lune_low = np.maximum(a.fraction - a.error - a_high * drop_kappa, b.fraction - b.error - b_high * drop_y)
+        lune_low = np.maximum(lune_low, 0.0)
+
+        spent_a, spent_b = self.p * a.used, self.p * b.used
+        eta_low = spent_a / (self.excess + self.p * b.gamma + spent_b) * (1.0 - _SLACK)
+        eta_high = spent_b / (self.excess + self.p * a.gamma + spent_a) * (1.0 + _SLACK)
+        return (
+            lune_low,
+            lune_high,
+            eta_low * b_low / lune_high - a_high / lune_low,
+            eta_high * b_high / lune_low - a_low / lune_high,
+        )
+
+
+def delta_bracket(
+    *,
+    dimension: int,
+    k: float,
+    p: float,
+    scale: float,
+    sensitivity: float,
+    epsilon: float,
+    tolerance: float = DEFAULT_TOLERANCE,
+) -> Bracket:
+    """Bracket of delta(epsilon) for the radial member (k, p, scale) in R^dimension.
+
+    >>> bracket = delta_bracket(dimension=1, k=1, p=1, scale=0.5, sensitivity=1.0, epsilon=1.0)
+    >>> 1 - math.exp(-0.5) in bracket  # the Laplace mechanism's closed form
+    True
+    """
+    return RadialCurve(dimension, float(k), float(p), scale, sensitivity, epsilon).bracket(tolerance)
+
+
+def _march(unit: float, reached: Callable[[float], bool]) -> float:
+    """First of a geometric sequence of points at which ``reached`` holds."""
+    step = point = unit
+    while not reached(point):
+        step *= 1.3
+        point += step
+    return point

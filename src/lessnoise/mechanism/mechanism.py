@@ -1,0 +1,163 @@
+"""A mechanism: a frozen description of what noise is added to what, and what is claimed of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
+from lessnoise.mechanism import losses
+from lessnoise.mechanism.curve import delta_of, epsilon_of
+from lessnoise.mechanism.law import Law, law_from_dict
+from lessnoise.mechanism.sampling import NumpySource, SecureSource, draw
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from lessnoise.release import Release
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart.
+
+    Build one with a builder such as :func:`lessnoise.analytic_gaussian`. Everything below is computed
+    from these fields; the ``claim`` is only what a source says and never enters a computation.
+
+    >>> import lessnoise as ln
+    >>> m = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=(3, 4))
+    >>> m.check().holds
+    True
+    >>> Mechanism.from_json(m.to_json()) == m
+    True
+    """
+
+    name: str
+    law: Law
+    shape: tuple[int, ...]
+    sensitivity: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    claim: Claim | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", validation.shape(self.shape))
+        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
+        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        self.law.check_dimension(self.dimension)
+
+    @property
+    def dimension(self) -> int:
+        """Number of entries, the M of the formulas."""
+        return math.prod(self.shape)
+
+    # Accuracy.
+
+    @property
+    def expected_loss(self) -> float:
+        """E||n||^2, the expected accuracy loss over the whole array."""
+        return losses.expected_loss(self.law, self.dimension)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Root mean square noise of one entry, sqrt(E||n||^2 / M)."""
+        return math.sqrt(self.expected_loss / self.dimension)
+
+    @property
+    def loss_kurtosis(self) -> float:
+        """E[L^4]/E[L^2]^2 of the loss L = ||n||^2 (raw moments, as the paper defines it)."""
+        return losses.kurtosis(self.law, self.dimension)
+
+    @property
+    def loss_skewness(self) -> float:
+        """E[L^3]/E[L^2]^(3/2) of the loss L = ||n||^2 (raw moments, as the paper defines it)."""
+        return losses.skewness(self.law, self.dimension)
+
+    def loss_quantile(self, q: float) -> float:
+        """The loss ||n||^2 that is not exceeded with probability q."""
+        return losses.quantile(self.law, self.dimension, validation.probability("q", q))
+
+    # Privacy.
+
+    def delta(self, epsilon: float) -> Bracket:
+        """Exact delta at an epsilon: the smallest delta of an (epsilon, delta) guarantee, bracketed."""
+        return delta_of(self.law, self.dimension, self.sensitivity, validation.nonnegative_epsilon(epsilon))
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Exact epsilon at a delta: the smallest epsilon of an (epsilon, delta) guarantee, bracketed."""
+        return epsilon_of(self.law, self.dimension, self.sensitivity, validation.delta_or_zero(delta))
+
+    def guarantee(self, epsilon: float) -> Guarantee:
+        """What the mechanism really gives at an epsilon, on the safe side."""
+        return Guarantee(epsilon, self.delta(epsilon).upper, self.neighbours)
+
+    def check(self) -> Verdict:
+        """Compare the claim with the exact curve."""
+        if self.claim is None:
+            raise InvalidInput(
+                f"claim=None for mechanism {self.name!r}: there is nothing to check; read .delta(epsilon) instead."
+            )
+        exact = self.delta(self.claim.epsilon)
+        if exact.lower <= self.claim.delta < exact.upper:  # too close to call: look closer
+            exact = delta_of(self.law, self.dimension, self.sensitivity, self.claim.epsilon, 1e-7)
+        return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
+
+    # Use.
+
+    def noise(self, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
+        """One draw of the noise."""
+        generator = validation.generator(rng)
+        return draw(self.law, self.shape, SecureSource() if generator is None else NumpySource(generator))
+
+    def release(self, value: ArrayLike, rng: np.random.Generator | None = None) -> Release:
+        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private."""
+        from lessnoise.release import release
+
+        return release(self, value, rng)
+
+    # Storage.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "noise": self.law.to_dict(),
+            "shape": list(self.shape),
+            "sensitivity": self.sensitivity,
+            "neighbours": self.neighbours.value,
+            "claim": None if self.claim is None else self.claim.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Mechanism:
+        """The inverse of :meth:`to_dict`."""
+        if values.get("schema") != SCHEMA:
+            raise InvalidInput(
+                f"schema={values.get('schema')!r} is not {SCHEMA}: this description was written by another version "
+                "of lessnoise; read it with that version."
+            )
+        claim = values["claim"]
+        return cls(
+            name=values["name"],
+            law=law_from_dict(values["noise"]),
+            shape=tuple(values["shape"]),
+            sensitivity=values["sensitivity"],
+            neighbours=Neighbours.of(values["neighbours"]),
+            claim=None if claim is None else Claim.from_dict(claim),
+        )
+
+    def to_json(self) -> str:
+        """One line of JSON; floats survive exactly."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Mechanism:
+        """The inverse of :meth:`to_json`."""
+        return cls.from_dict(json.loads(text))

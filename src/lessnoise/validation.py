@@ -1,0 +1,147 @@
+"""Every check of user input, in one place.
+
+Each message is one sentence: the offending ``name=value``, then what to do about it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+MAX_DIMENSION = 10**12
+
+
+def number(name: str, value: object) -> float:
+    """A finite real number; ints, NumPy scalars and bool-free reals are welcome."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InvalidInput(f"{name}={value!r} is not a number: pass an int or a float.")
+    result = float(value)
+    if not math.isfinite(result):
+        raise InvalidInput(f"{name}={result} is not finite: pass an ordinary number.")
+    return result
+
+
+def positive(name: str, value: object) -> float:
+    """A finite number above zero."""
+    result = number(name, value)
+    if result <= 0.0:
+        raise InvalidInput(f"{name}={value} must be above 0: pass a positive number.")
+    return result
+
+
+def epsilon(value: object, name: str = "epsilon") -> float:
+    """A privacy loss bound for calibration: finite and above zero."""
+    return positive(name, value)
+
+
+def nonnegative_epsilon(value: object, name: str = "epsilon") -> float:
+    """A point of a privacy curve: finite and at least zero."""
+    result = number(name, value)
+    if result < 0.0:
+        raise InvalidInput(f"{name}={value} must not be below 0: pass 0 or a positive number.")
+    return result
+
+
+def delta(value: object, name: str = "delta") -> float:
+    """A failure probability for calibration, strictly between 0 and 1."""
+    result = number(name, value)
+    if not 0.0 < result < 1.0:
+        raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass a small probability, such as 1e-6.")
+    return result
+
+
+def delta_or_zero(value: object, name: str = "delta") -> float:
+    """A failure probability of a guarantee: 0 (pure differential privacy) up to, not including, 1."""
+    result = number(name, value)
+    if not 0.0 <= result < 1.0:
+        raise InvalidInput(f"{name}={value} must be at least 0 and below 1: pass a small probability.")
+    return result
+
+
+def probability(name: str, value: object) -> float:
+    """A number strictly between 0 and 1."""
+    result = number(name, value)
+    if not 0.0 < result < 1.0:
+        raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass 0.5 for the median, say.")
+    return result
+
+
+def sensitivity(value: object, name: str = "sensitivity") -> float:
+    """How far one individual can move the value: finite and above zero."""
+    result = number(name, value)
+    if result <= 0.0:
+        raise InvalidInput(f"{name}={value} must be above 0: pass the largest change that one individual can cause.")
+    return result
+
+
+def shape(value: object, name: str = "shape") -> tuple[int, ...]:
+    """An array shape, given as one int or a sequence of ints, each at least 1."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        sizes: tuple[object, ...] = (value,)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        sizes = tuple(value)
+    else:
+        raise InvalidInput(f"{name}={value!r} is not a shape: pass an int such as 7921 or a tuple such as (89, 89).")
+    if any(isinstance(size, bool) or not isinstance(size, Integral) or int(size) < 1 for size in sizes):
+        raise InvalidInput(f"{name}={value!r} must hold whole numbers of at least 1: pass a shape such as (89, 89).")
+    result = tuple(int(size) for size in sizes if isinstance(size, Integral))
+    if math.prod(result) > MAX_DIMENSION:
+        raise InvalidInput(f"{name}={value!r} has more than {MAX_DIMENSION} entries: split the value first.")
+    return result
+
+
+def whole_number(name: str, value: object, minimum: int = 1) -> int:
+    """An integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidInput(f"{name}={value!r} is not a whole number: pass an int of at least {minimum}.")
+    if int(value) < minimum:
+        raise InvalidInput(f"{name}={value} must be at least {minimum}: pass a larger whole number.")
+    return int(value)
+
+
+def choice(name: str, value: object, allowed: Sequence[object]) -> None:
+    """One of a short list of allowed values."""
+    if value not in allowed:
+        options = ", ".join(repr(option) for option in allowed)
+        raise InvalidInput(f"{name}={value!r} is not known: choose one of {options}.")
+
+
+def generator(rng: object) -> np.random.Generator | None:
+    """None (cryptographic randomness) or a NumPy generator (experiments)."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return rng
+    raise InvalidInput(
+        f"rng={rng!r} is not a NumPy generator: leave it out for a private release, "
+        "or pass numpy.random.default_rng(seed) for an experiment."
+    )
+
+
+def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
+    """A finite real array of exactly the expected shape, as float64."""
+    try:
+        result = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInput(f"{name} is not a rectangular array ({error}): pass a NumPy array.") from None
+    if result.dtype.kind not in "iuf":
+        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: convert it to float64 first.")
+    if result.shape != expected:
+        raise InvalidInput(
+            f"{name}.shape={result.shape} differs from the mechanism's shape={expected}: "
+            "build the mechanism for this shape or reshape the value."
+        )
+    converted = result.astype(np.float64, copy=False)
+    if not np.isfinite(converted).all():
+        position = tuple(int(i) for i in np.argwhere(~np.isfinite(converted))[0])
+        raise InvalidInput(
+            f"{name}{list(position)}={converted[position]} is not finite: clean or clip the value before release."
+        )
+    return converted
