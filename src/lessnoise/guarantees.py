@@ -8,6 +8,7 @@ from typing import Any
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.rounding import down, up
 
 
 class Neighbours(enum.Enum):
@@ -47,7 +48,7 @@ class Guarantee:
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
 
     def __str__(self) -> str:
-        return f"({self.epsilon:.6g}, {self.delta:.6g})-DP under {self.neighbours.value}"
+        return f"({up(self.epsilon)}, {up(self.delta)})-DP under {self.neighbours.value}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -106,7 +107,7 @@ class Bracket:
         return (self.upper - self.lower) / self.upper if self.upper > self.lower else 0.0
 
     def __str__(self) -> str:
-        return f"[{self.lower:.6g}, {self.upper:.6g}]"
+        return f"[{down(self.lower)}, {up(self.upper)}]"
 
     def to_dict(self) -> dict[str, float]:
         """Plain values, ready for JSON."""
@@ -138,8 +139,8 @@ class Verdict:
     def __str__(self) -> str:
         word = "holds" if self.holds else "FAILS" if self.refuted else "is not proved"
         return (
-            f"claim {self.claimed} {word}: exact delta({self.claimed.epsilon:.6g}) "
-            f"is in {self.exact} against {self.claimed.delta:.6g} claimed"
+            f"claim {self.claimed} {word}: exact delta({up(self.claimed.epsilon)}) "
+            f"is in {self.exact} against {up(self.claimed.delta)} claimed"
         )
 
     def to_dict(self) -> dict[str, Any]:

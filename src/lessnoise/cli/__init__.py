@@ -1,1 +1,5 @@
-def run() -> None: ...
+"""The command line: ``lessnoise plan | check | release | demo``."""
+
+from lessnoise.cli.app import app, run
+
+__all__ = ["app", "run"]

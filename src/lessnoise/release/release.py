@@ -6,14 +6,13 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning
 from lessnoise.mechanism.sampling import NumpySource, SecureSource, Source, draw
 from lessnoise.release.certificate import Certificate
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.mechanism.mechanism import Mechanism

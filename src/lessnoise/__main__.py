@@ -1,0 +1,6 @@
+"""``python -m lessnoise``."""
+
+from lessnoise.cli import run
+
+if __name__ == "__main__":
+    run()

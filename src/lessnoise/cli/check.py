@@ -1,0 +1,85 @@
+"""``lessnoise check``: one claim against the exact curve."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated
+
+import typer
+
+from lessnoise.cli.app import (
+    EXIT_FAILED_CLAIM,
+    AsJson,
+    Delta,
+    Epsilon,
+    K,
+    L1Sensitivity,
+    NeighboursOption,
+    P,
+    Sensitivity,
+    Shape,
+    app,
+    console,
+    parse_shape,
+    print_json,
+)
+
+
+@app.command()
+def check(
+    mechanism: Annotated[str, typer.Argument(help="Name of the mechanism, such as r1smg or classic-gaussian.")],
+    shape: Shape,
+    sensitivity: Sensitivity,
+    epsilon: Epsilon,
+    delta: Delta,
+    calibration: Annotated[
+        str, typer.Option(help="For mechanisms that have both: published (what the source says) or exact.")
+    ] = "published",
+    l1_sensitivity: L1Sensitivity = None,
+    neighbours: NeighboursOption = "add/remove",
+    k: K = None,
+    p: P = None,
+    json: AsJson = False,
+) -> None:
+    """Check what a source claims of a mechanism. Exit code 0: the claim holds; 1: it fails; 2: bad input.
+
+    Example: [bold]lessnoise check r1smg --shape 7921 --sensitivity 1.41421356 --epsilon 1e-5 --delta 1e-7[/bold]
+    """
+    from lessnoise import validation
+    from lessnoise.errors import ClaimWarning
+    from lessnoise.guarantees import Neighbours
+    from lessnoise.mechanism.catalogue import CATALOGUE, Request, find
+
+    validation.choice("calibration", calibration, ("published", "exact"))
+    published = f"{mechanism}-published"
+    entry = find(published if calibration == "published" and published in CATALOGUE else mechanism)
+    request = Request(epsilon, delta, sensitivity, parse_shape(shape), Neighbours.of(neighbours), l1_sensitivity, k, p)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ClaimWarning)
+        built = entry.build(request)
+    notes = [str(warning.message) for warning in caught if issubclass(warning.category, ClaimWarning)]
+    verdict = built.check()
+    exact_epsilon = built.epsilon(verdict.claimed.delta)
+    if json:
+        print_json(
+            {
+                **verdict.to_dict(),
+                "mechanism": built.to_dict(),
+                "exact_epsilon": exact_epsilon.to_dict(),
+                "expected_loss": built.expected_loss,
+                "notes": notes,
+            }
+        )
+    else:
+        out = console()
+        source = built.claim.source if built.claim is not None else ""
+        out.print(f"mechanism      {built.name}, shape {shape}, sensitivity {sensitivity:g}")
+        out.print(f"claim          {verdict.claimed}  ({source})")
+        out.print(f"exact delta    {verdict.exact} at epsilon = {verdict.claimed.epsilon:g}")
+        out.print(f"exact epsilon  {exact_epsilon} at delta = {verdict.claimed.delta:g}")
+        word = "holds" if verdict.holds else "FAILS" if verdict.refuted else "is not proved"
+        out.print(f"verdict        the claim [bold {'green' if verdict.holds else 'red'}]{word}[/]")
+        for note in notes:
+            out.print(f"note           {note}")
+    if not verdict.holds:
+        raise typer.Exit(EXIT_FAILED_CLAIM)

@@ -1,0 +1,106 @@
+"""``lessnoise plan``: what every mechanism would cost for one target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lessnoise.cli.app import (
+    AsJson,
+    Delta,
+    Epsilon,
+    K,
+    L1Sensitivity,
+    NeighboursOption,
+    P,
+    Sensitivity,
+    Shape,
+    app,
+    console,
+    parse_shape,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from lessnoise.mechanism.mechanism import Mechanism
+
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@app.command()
+def plan(
+    shape: Shape,
+    sensitivity: Sensitivity,
+    epsilon: Epsilon,
+    delta: Delta,
+    l1_sensitivity: L1Sensitivity = None,
+    neighbours: NeighboursOption = "add/remove",
+    k: K = None,
+    p: P = None,
+    json: AsJson = False,
+) -> None:
+    """Compare all mechanisms at one target: noise, loss and exact guarantee, best first.
+
+    Those that keep the promise come first, by expected loss. A mechanism whose claim fails is listed
+    below them with its exact delta.
+
+    Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
+    """
+    from lessnoise.guarantees import Neighbours
+    from lessnoise.mechanism.catalogue import Request, build_all
+
+    request = Request(epsilon, delta, sensitivity, parse_shape(shape), Neighbours.of(neighbours), l1_sensitivity, k, p)
+    mechanisms = build_all(request)
+    if json:
+        target = {"epsilon": epsilon, "delta": delta, "neighbours": request.neighbours.value}
+        rows = [describe(mechanism) for mechanism in mechanisms]
+        print_json({"target": target, "shape": list(request.shape), "sensitivity": sensitivity, "mechanisms": rows})
+        return
+    _print_table(mechanisms, request.l1_sensitivity is None)
+
+
+def describe(mechanism: Mechanism) -> dict[str, Any]:
+    """One row of the plan, as plain values."""
+    verdict = mechanism.check()
+    return {
+        "name": mechanism.name,
+        "standard_deviation": mechanism.standard_deviation,
+        "noise": mechanism.law.to_dict(),
+        "expected_loss": mechanism.expected_loss,
+        "loss_quantiles": {str(q): mechanism.loss_quantile(q) for q in QUANTILES},
+        "claim": None if mechanism.claim is None else mechanism.claim.to_dict(),
+        "exact_delta": verdict.exact.to_dict(),
+        "holds": verdict.holds,
+    }
+
+
+def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
+    from rich.table import Table
+
+    from lessnoise.rounding import up
+
+    table = Table(title="Exact comparison, best first")
+    table.add_column("mechanism")
+    for title in ("noise sd per entry", "expected loss", *(f"loss, {q:.0%}" for q in QUANTILES), "exact delta ≤"):
+        table.add_column(title, justify="right")
+    table.add_column("claim")
+    for mechanism in mechanisms:
+        verdict = mechanism.check()
+        mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"
+        quantiles = [f"{mechanism.loss_quantile(q):.4g}" for q in QUANTILES]
+        table.add_row(
+            mechanism.name,
+            f"{mechanism.standard_deviation:.5g}",
+            f"{mechanism.expected_loss:.5g}",
+            *quantiles,
+            up(verdict.exact.upper, 4),
+            f"{mark}: ({verdict.claimed.epsilon:g}, {verdict.claimed.delta:g})",
+        )
+    out = console()
+    out.print(table)
+    out.print(
+        "Loss is ||noise||² over the whole array. Every delta is computed, at the claimed epsilon, and rounded up."
+    )
+    if assumed_l1:
+        out.print(
+            "Laplace noise is for an l1 sensitivity of √M times the l2 one; pass --l1-sensitivity if yours is less."
+        )

@@ -1,0 +1,80 @@
+"""``lessnoise release``: a noisy array and its certificate, both or neither."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lessnoise.cli.app import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    K,
+    L1Sensitivity,
+    NeighboursOption,
+    P,
+    Sensitivity,
+    app,
+    console,
+    print_json,
+)
+
+BEST = "best"
+
+
+@app.command()
+def release(
+    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array to release.", show_default=False)],
+    target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="Where to write the noisy array.")],
+    sensitivity: Sensitivity,
+    epsilon: Epsilon,
+    delta: Delta,
+    mechanism: Annotated[
+        str, typer.Option(help="Mechanism by name; 'best' is the certified one of least expected loss.")
+    ] = BEST,
+    l1_sensitivity: L1Sensitivity = None,
+    neighbours: NeighboursOption = "add/remove",
+    k: K = None,
+    p: P = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
+    ] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Add noise to an array and write OUT.npy with OUT.npy.certificate.json beside it.
+
+    Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
+    """
+    import numpy as np
+
+    from lessnoise.errors import ClaimWarning
+    from lessnoise.guarantees import Neighbours
+    from lessnoise.mechanism.catalogue import Request, best, find
+    from lessnoise.release.files import check_writable, load_array, write_release
+
+    check_writable(target, force)
+    value = load_array(source)
+    request = Request(epsilon, delta, sensitivity, value.shape, Neighbours.of(neighbours), l1_sensitivity, k, p)
+    entry = None if mechanism == BEST else find(mechanism)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ClaimWarning)
+        built = best(request) if entry is None else entry.build(request)
+        result = built.release(value, None if seed is None else np.random.default_rng(seed))
+    write_release(result, target, force)
+    certificate = result.certificate
+    if json:
+        print_json(certificate.to_dict())
+        return
+    out = console()
+    out.print(f"wrote {target} and its certificate")
+    out.print(f"mechanism  {built.name}, noise sd per entry {built.standard_deviation:.5g}")
+    out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
+    if not certificate.private:
+        out.print("[red]not private[/red]: the noise came from a seeded generator")
+    for warning in caught:
+        out.print(f"[red]warning[/red]    {warning.message}")
