@@ -228,7 +228,7 @@ def radial(
     """
     target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
     k, p = validation.positive("k", k), validation.positive("p", p)
-    Radial(k, p, 1.0).check_dimension(target.dimension)
+    Radial(k, p, 1.0).check_shape(target.shape)
     return target.calibrated(f"radial(k={k:g}, p={p:g})", k, p)
 
 

@@ -1,16 +1,80 @@
-"""Noise laws, as frozen descriptions. What they cost and protect is computed elsewhere, from these fields."""
+"""Noise laws, as frozen descriptions. What they cost and protect is computed elsewhere, from these fields.
+
+A law is a frozen, hashable dataclass registered under its ``kind``. The functions over laws are
+single-dispatch: :func:`lessnoise.mechanism.curve.law_delta`, :func:`lessnoise.mechanism.losses.log_raw_moment` and
+:func:`~lessnoise.mechanism.losses.quantile`, :func:`lessnoise.mechanism.sampling.draw`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 
 
+class Law(Protocol):
+    """What every noise law has."""
+
+    kind: ClassVar[str]
+    norm: ClassVar[str]
+    integer: ClassVar[bool]
+
+    def __hash__(self) -> int: ...
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise InvalidInput if the law cannot serve arrays of this shape."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, with the kind."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Law:
+        """The inverse of ``to_dict``."""
+
+
+_KINDS: dict[str, type[Law]] = {}
+_LawType = TypeVar("_LawType", bound=type[Law])
+
+
+def register(law: _LawType) -> _LawType:
+    """Class decorator: make a law known to :func:`law_from_dict` by its kind."""
+    _KINDS[law.kind] = law
+    return law
+
+
+def law_from_dict(values: dict[str, Any]) -> Law:
+    """The inverse of ``to_dict`` of any law."""
+    validation.choice("noise kind", values.get("kind"), list(_KINDS))
+    return _KINDS[values["kind"]].from_dict(values)
+
+
+class Plain:
+    """JSON round trip for laws whose fields are plain values."""
+
+    kind: ClassVar[str]
+    integer: ClassVar[bool] = False
+
+    __slots__ = ()
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Any shape will do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Any:  # noqa: ANN401
+        """The inverse of :meth:`to_dict`."""
+        return cls(**{name: value for name, value in values.items() if name != "kind"})
+
+
+@register
 @dataclass(frozen=True, slots=True)
-class Radial:
+class Radial(Plain):
     """n = R U: a uniform direction U and a radius of density proportional to r^(k-1) exp(-(r/scale)^p).
 
     One family holds every isotropic mechanism:
@@ -36,8 +100,9 @@ class Radial:
         for name in ("k", "p", "scale"):
             object.__setattr__(self, name, validation.positive(name, getattr(self, name)))
 
-    def check_dimension(self, dimension: int) -> None:
+    def check_shape(self, shape: tuple[int, ...]) -> None:
         """The density falls with the radius, as the exact curve needs, only for k <= M."""
+        dimension = math.prod(shape)
         if self.k > dimension:
             raise InvalidInput(
                 f"k={self.k:g} exceeds the dimension M={dimension}: pass 0 < k <= M, so that the density falls "
@@ -48,13 +113,10 @@ class Radial:
         """Independent normal coordinates."""
         return self.k == dimension and self.p == 2.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"kind": self.kind, "k": self.k, "p": self.p, "scale": self.scale}
 
-
+@register
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Plain):
     """Independent coordinates of density exp(-|x|/scale)/(2 scale), for an l1 sensitivity."""
 
     scale: float
@@ -64,22 +126,3 @@ class Laplace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
-
-    def check_dimension(self, dimension: int) -> None:
-        """Any dimension will do."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"kind": self.kind, "scale": self.scale}
-
-
-Law = Radial | Laplace
-
-_KINDS: dict[str, type[Radial] | type[Laplace]] = {Radial.kind: Radial, Laplace.kind: Laplace}
-
-
-def law_from_dict(values: dict[str, Any]) -> Law:
-    """The inverse of ``to_dict`` of any noise."""
-    validation.choice("noise kind", values.get("kind"), list(_KINDS))
-    fields = {name: value for name, value in values.items() if name != "kind"}
-    return _KINDS[values["kind"]](**fields)

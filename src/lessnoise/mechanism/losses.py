@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism.law import Laplace, Law
+from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.numerics import log_gamma_ratio
-
-if TYPE_CHECKING:
-    from lessnoise.mechanism.law import Radial
 
 
 def raw_moment(law: Law, dimension: int, order: int) -> float:
@@ -20,12 +17,21 @@ def raw_moment(law: Law, dimension: int, order: int) -> float:
     return _exp(log_raw_moment(law, dimension, order))
 
 
+@functools.singledispatch
 def log_raw_moment(law: Law, dimension: int, order: int) -> float:
-    """Ln E[(||n||^2)^order]."""
-    if isinstance(law, Laplace):
-        return 2.0 * order * math.log(law.scale) + _log_laplace_moment(dimension, order)
+    """ln E[(||n||^2)^order]; each law registers its own."""
+    raise TypeError(f"no loss moments are known for {type(law).__name__}")
+
+
+@log_raw_moment.register(Radial)
+def _(law: Radial, dimension: int, order: int) -> float:
     # R = s G^(1/p) with G ~ Gamma(k/p).
     return 2.0 * order * math.log(law.scale) + log_gamma_ratio(law.k / law.p, 2.0 * order / law.p)
+
+
+@log_raw_moment.register(Laplace)
+def _(law: Laplace, dimension: int, order: int) -> float:
+    return 2.0 * order * math.log(law.scale) + _log_laplace_moment(dimension, order)
 
 
 def expected_loss(law: Law, dimension: int) -> float:
@@ -43,14 +49,19 @@ def skewness(law: Law, dimension: int) -> float:
     return _exp(log_raw_moment(law, dimension, 3) - 1.5 * log_raw_moment(law, dimension, 2))
 
 
+@functools.singledispatch
 def quantile(law: Law, dimension: int, probability: float) -> float:
-    """The loss that is not exceeded with the given probability."""
-    if isinstance(law, Laplace):
-        return law.scale**2 * _laplace_quantile(dimension, probability)
-    return _radial_quantile(law, probability)
+    """The loss that is not exceeded with the given probability; each law registers its own."""
+    raise TypeError(f"no loss quantiles are known for {type(law).__name__}")
 
 
-def _radial_quantile(law: Radial, probability: float) -> float:
+@quantile.register(Laplace)
+def _(law: Laplace, dimension: int, probability: float) -> float:
+    return law.scale**2 * _laplace_quantile(dimension, probability)
+
+
+@quantile.register(Radial)
+def _(law: Radial, dimension: int, probability: float) -> float:
     from scipy.special import gammaincinv
 
     root = float(gammaincinv(law.k / law.p, probability))
@@ -65,7 +76,7 @@ def _exp(logarithm: float) -> float:
 
 
 def _log_laplace_moment(dimension: int, order: int) -> float:
-    """Ln of the raw moment of the sum, from cumulants, which add over coordinates."""
+    """ln of the raw moment of the sum, from cumulants, which add over coordinates."""
     single = [math.factorial(2 * j) for j in range(order + 1)]
     cumulants = [0] * (order + 1)
     for n in range(1, order + 1):

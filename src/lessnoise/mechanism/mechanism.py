@@ -50,7 +50,7 @@ class Mechanism:
         object.__setattr__(self, "shape", validation.shape(self.shape))
         object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
-        self.law.check_dimension(self.dimension)
+        self.law.check_shape(self.shape)
 
     @property
     def dimension(self) -> int:

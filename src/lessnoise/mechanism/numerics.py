@@ -8,13 +8,13 @@ _STIRLING_FROM = 30.0
 
 
 def _stirling_remainder(a: float) -> float:
-    """Ln Gamma(a) - [(a - 1/2) ln a - a + ln(2 pi)/2] (DLMF 5.11.1), for a >= 30."""
+    """ln Gamma(a) - [(a - 1/2) ln a - a + ln(2 pi)/2] (DLMF 5.11.1), for a >= 30."""
     i = 1.0 / (a * a)
     return (1 / 12 - i * (1 / 360 - i * (1 / 1260 - i * (1 / 1680 - i / 1188)))) / a
 
 
 def log_gamma_ratio(a: float, shift: float) -> float:
-    """Ln Gamma(a + shift) - ln Gamma(a) without the cancellation of two huge log-gammas.
+    """ln Gamma(a + shift) - ln Gamma(a) without the cancellation of two huge log-gammas.
 
     >>> round(log_gamma_ratio(5.0, 2.0), 12) == round(math.log(5 * 6), 12)
     True
@@ -30,14 +30,14 @@ def log_gamma_ratio(a: float, shift: float) -> float:
 
 
 def log_gamma_peak(a: float) -> float:
-    """A ln a - a - ln Gamma(a): the log-density of ln G at its mode, for G ~ Gamma(a)."""
+    """a ln a - a - ln Gamma(a): the log-density of ln G at its mode, for G ~ Gamma(a)."""
     if a < _STIRLING_FROM:
         return a * math.log(a) - a - math.lgamma(a)
     return 0.5 * math.log(a / (2.0 * math.pi)) - _stirling_remainder(a)
 
 
 def log_axial_constant(dimension: int) -> float:
-    """Ln of vol(unit ball of R^(M-1)) / vol(unit ball of R^M).
+    """ln of vol(unit ball of R^(M-1)) / vol(unit ball of R^M).
 
     It is the peak of the density of one coordinate of a uniform point of the unit ball.
     """

@@ -19,24 +19,36 @@ def delta_of(
     law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float = DEFAULT_TOLERANCE
 ) -> Bracket:
     """Bracket of the smallest delta with (epsilon, delta)-DP against the worst neighbour."""
-    if isinstance(law, Laplace):
-        return _laplace(law, sensitivity, epsilon)
-    return _radial(law, dimension, sensitivity, epsilon, tolerance)
+    return law_delta(law, dimension, sensitivity, epsilon, tolerance)
 
 
-def _laplace(law: Laplace, sensitivity: float, epsilon: float) -> Bracket:
-    """Delta = 1 - exp((eps - D/b)/2), in any dimension.
-
-    Splitting an l1 shift over several coordinates never raises delta: with shifts d1 >= d2, slicing
-    the integral of min(p, e^eps q) by the loss of the second coordinate gives at least
-    e^((eps - d1 - d2)/2), the value of one coordinate shifted by d1 + d2. So one coordinate is the worst.
-    """
-    return l2.delta_bracket(
-        dimension=1, scale=law.scale, sensitivity=sensitivity, epsilon=epsilon, tolerance=DEFAULT_TOLERANCE
-    )
+@functools.singledispatch
+def law_delta(law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    """The curve of one law; each law registers its own."""
+    raise TypeError(f"no privacy curve is known for {type(law).__name__}")
 
 
-def _radial(law: Radial, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+@functools.singledispatch
+def law_pure_epsilon(law: Law, dimension: int, sensitivity: float) -> float:
+    """The epsilon of pure DP (delta = 0), rounded up; infinite unless a law registers otherwise."""
+    return math.inf
+
+
+@law_delta.register(Laplace)
+def _(law: Laplace, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    # In any dimension delta = 1 - exp((eps - D/b)/2): splitting an l1 shift over several coordinates never
+    # raises delta. With shifts d1 >= d2, slicing the integral of min(p, e^eps q) by the loss of the second
+    # coordinate gives at least e^((eps - d1 - d2)/2), the value of one coordinate shifted by d1 + d2.
+    return l2.delta_bracket(dimension=1, scale=law.scale, sensitivity=sensitivity, epsilon=epsilon, tolerance=tolerance)
+
+
+@law_pure_epsilon.register(Laplace)
+def _(law: Laplace, dimension: int, sensitivity: float) -> float:
+    return sensitivity / law.scale * (1.0 + 1e-15)
+
+
+@law_delta.register(Radial)
+def _(law: Radial, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     if law.is_gaussian(dimension):
         return gaussian.delta_bracket(math.sqrt(2.0) * sensitivity / law.scale, epsilon)
     if law.k == dimension and law.p == 1.0 and dimension <= l2.LARGEST_DIMENSION:
@@ -54,10 +66,18 @@ def _radial(law: Radial, dimension: int, sensitivity: float, epsilon: float, tol
     )
 
 
+@law_pure_epsilon.register(Radial)
+def _(law: Radial, dimension: int, sensitivity: float) -> float:
+    # For k = M and p <= 1 the loss (|n+v|^p - |n|^p)/s^p is at most (D/s)^p, by the triangle inequality.
+    if law.k == dimension and law.p <= 1.0:
+        return float((sensitivity / law.scale) ** law.p * (1.0 + 1e-15))
+    return math.inf
+
+
 @functools.lru_cache(maxsize=1024)
 def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Bracket:
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP; infinite where there is none."""
-    pure = _pure_epsilon(law, dimension, sensitivity)
+    pure = law_pure_epsilon(law, dimension, sensitivity)
     if delta == 0.0:
         return Bracket(pure, pure)
 
@@ -78,15 +98,3 @@ def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Br
         return Bracket(min(pure, LARGEST_EPSILON), pure)
     lower = 0.0 if found.lower == -math.inf else unit * math.exp(found.lower)
     return Bracket(lower * (1.0 - 1e-15), unit * math.exp(found.upper) * (1.0 + 1e-15))
-
-
-def _pure_epsilon(law: Law, dimension: int, sensitivity: float) -> float:
-    """The epsilon of pure DP: D/s for the Laplace and l2 mechanisms, infinite otherwise.
-
-    For k = M and p <= 1 the loss (|n+v|^p - |n|^p)/s^p is at most (D/s)^p by the triangle inequality.
-    """
-    if isinstance(law, Laplace):
-        return sensitivity / law.scale * (1.0 + 1e-15)
-    if law.k == dimension and law.p <= 1.0:
-        return float((sensitivity / law.scale) ** law.p * (1.0 + 1e-15))
-    return math.inf

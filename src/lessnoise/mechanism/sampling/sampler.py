@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,23 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+@functools.singledispatch
 def draw(law: Law, shape: tuple[int, ...], source: Source) -> Array:
-    """One noise array; a matrix or tensor is a reshaped vector, as in the paper."""
+    """One noise array; each law registers its own. A matrix or tensor is a reshaped vector, as in the paper."""
+    raise TypeError(f"no sampler is known for {type(law).__name__}")
+
+
+@draw.register(Laplace)
+def _(law: Laplace, shape: tuple[int, ...], source: Source) -> Array:
+    flat = law.scale * source.exponentials(math.prod(shape))
+    flat *= source.signs(math.prod(shape))
+    return flat.reshape(shape)
+
+
+@draw.register(Radial)
+def _(law: Radial, shape: tuple[int, ...], source: Source) -> Array:
     dimension = math.prod(shape)
-    if isinstance(law, Laplace):
-        flat = law.scale * source.exponentials(dimension)
-        flat *= source.signs(dimension)
-    elif law.is_gaussian(dimension):
+    if law.is_gaussian(dimension):
         flat = source.normals(dimension)
         flat *= law.scale * math.sqrt(0.5)
     else:

@@ -17,10 +17,13 @@ _CHUNK = 1 << 16  # normals per step: the working set stays in cache and memory 
 
 
 class Source(Protocol):
-    """The three draws that every noise law is made of."""
+    """The draws that every noise law is made of."""
 
     description: str
     private: bool
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Independent uniform 64-bit words."""
 
     def normals(self, count: int) -> Array:
         """Independent standard normal variables."""
@@ -32,7 +35,7 @@ class Source(Protocol):
         """Independent fair signs, +1 or -1."""
 
     def log_gamma_variate(self, shape: float) -> float:
-        """Ln G for G ~ Gamma(shape); the logarithm, since G itself underflows for small shapes."""
+        """ln G for G ~ Gamma(shape); the logarithm, since G itself underflows for small shapes."""
 
 
 class SecureSource:
@@ -113,6 +116,10 @@ class NumpySource:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Delegated to the generator."""
+        return self._rng.integers(0, 2**64, count, dtype=np.uint64)
 
     def normals(self, count: int) -> Array:
         """Delegated to the generator."""
