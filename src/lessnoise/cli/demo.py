@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessnoise.cli.app import AsJson, Force, app, console, print_json
+
+if TYPE_CHECKING:
+    from lessnoise.report import DemoResult
+
+PAGE, NUMBERS = "index.html", "numbers.json"
+MARK = b'<meta name="generator" content="lessnoise">'
 
 
 @app.command()
@@ -21,6 +28,74 @@ def demo(
 ) -> None:
     """Compare all mechanisms on a synthetic city's 89 x 89 pickup counts; writes a self-contained page.
 
+    A page that an earlier run left in the folder is replaced; any other file only with --force.
+
     Example: [bold]lessnoise demo --epsilon 1 --out my-demo[/bold]
     """
-    raise NotImplementedError
+    from lessnoise.files import check_free, write_together
+    from lessnoise.report import page_html, run_demo
+
+    out.mkdir(parents=True, exist_ok=True)
+    page, numbers = out / PAGE, out / NUMBERS
+    force = force or _is_ours(page)
+    check_free([page, numbers], force)
+    result = run_demo(epsilon, delta, seed) if json else _with_progress(epsilon, delta, seed)
+    values = result.to_dict()
+    write_together(
+        {
+            numbers: lambda file: file.write(json_module.dumps(values, indent=2).encode() + b"\n"),
+            page: lambda file: file.write(page_html(result).encode()),
+        },
+        force,
+    )
+    if json:
+        print_json(values)
+        return
+    _print_table(result)
+    console().print(f"wrote {page} and {numbers}: open the page in a browser")
+
+
+def _is_ours(page: Path) -> bool:
+    """An earlier run of this command made the page."""
+    return page.is_file() and MARK in page.read_bytes()[:500]
+
+
+def _with_progress(epsilon: float, delta: float, seed: int) -> DemoResult:
+    from rich.progress import Progress
+
+    from lessnoise.report import run_demo
+
+    with Progress(console=console(), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def report(label: str, done: int, total: int) -> None:
+            bar.update(task, description=label, completed=done, total=total)
+
+        return run_demo(epsilon, delta, seed, report)
+
+
+def _print_table(result: DemoResult) -> None:
+    from rich.table import Table
+
+    from lessnoise.rounding import up
+
+    table = Table(
+        title=f"{int(result.counts.value.sum()):,} synthetic pickups on 89 x 89 cells, target {result.target}"
+    )
+    table.add_column("mechanism")
+    for title in ("noise sd per cell", "expected loss", "loss of this release", "exact delta ≤"):
+        table.add_column(title, justify="right")
+    table.add_column("claim")
+    for row in result.rows:
+        mark = "[green]holds[/green]" if row.holds else "[red]fails[/red]"
+        table.add_row(
+            row.label,
+            f"{row.standard_deviation:.5g}",
+            f"{row.expected_loss:.5g}",
+            f"{row.observed_loss:.5g}",
+            up(row.verdict.exact.upper, 4),
+            f"{mark}: ({row.verdict.claimed.epsilon:g}, {row.verdict.claimed.delta:g})",
+        )
+    out = console()
+    out.print(table)
+    out.print("Exact delta is at each row's claimed epsilon. These releases are seeded, so they are not private.")

@@ -1,0 +1,78 @@
+"""Numbers as words: one way to write each kind, for tables, captions and pictures."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lessnoise.guarantees import Bracket, Guarantee
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A short number: plain in the middle range, with an exponent outside it.
+
+    >>> number(1e-07), number(0.216642), number(1281970.86), number(6.2866e17), number(8.04220)
+    ('1e-7', '0.2166', '1,281,971', '6.287e17', '8.042')
+    """
+    if value == 0.0:
+        return "0"
+    if math.isinf(value):
+        return "infinite" if value > 0.0 else "-infinite"
+    if 1000.0 <= abs(value) < 1e8:
+        return f"{value:,.0f}"
+    if 1e-3 <= abs(value) < 1000.0:
+        return f"{float(f'{value:.{digits}g}'):g}"
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def multiple(value: float) -> str:
+    """A rough factor, in words where there are words.
+
+    >>> multiple(2166412.3), multiple(4.9e11), multiple(37.2), multiple(4.2e14)
+    ('2.2 million', '490 billion', '37', '4.2e14')
+    """
+    rounded = float(f"{value:.2g}")
+    for size, word in ((1e9, "billion"), (1e6, "million")):
+        if size <= rounded < 1000.0 * size:
+            return f"{rounded / size:g} {word}"
+    return number(rounded, 2)
+
+
+def exact(bracket: Bracket, digits: int = 4) -> str:
+    """A bracketed number: one value if both ends round to it, else both ends, rounded outwards.
+
+    >>> from lessnoise import Bracket
+    >>> exact(Bracket(0.216641, 0.216642)), exact(Bracket(0.99999, 1.0)), exact(Bracket(0.1, 0.2))
+    ('0.2166', 'above 0.9999', 'from 0.1 to 0.2')
+    """
+    if bracket.lower < 1.0 and bracket.lower > 1.0 - 10.0 ** (1 - digits):
+        shown = 10.0**digits
+        return f"above {math.floor(bracket.lower * shown * (1.0 - 1e-12)) / shown:g}"
+    low, high = number(bracket.lower, digits), number(bracket.upper, digits)
+    if low == high:
+        return low
+    return f"from {_towards(bracket.lower, digits, -1)} to {_towards(bracket.upper, digits, 1)}"
+
+
+def pair(guarantee: Guarantee) -> str:
+    """The two privacy parameters, as one writes them.
+
+    >>> from lessnoise import Guarantee
+    >>> pair(Guarantee(1e-5, 1e-7))
+    '(1e-5, 1e-7)'
+    """
+    return f"({number(guarantee.epsilon)}, {number(guarantee.delta)})"
+
+
+def _towards(value: float, digits: int, side: int) -> str:
+    """Round to the digits, down for side -1 and up for side 1."""
+    if value == 0.0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    steps = value / unit
+    whole = math.floor(steps + 1e-9) if side < 0 else math.ceil(steps - 1e-9)
+    return number(whole * unit, digits)

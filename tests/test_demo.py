@@ -1,0 +1,307 @@
+import json
+import math
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from lessnoise import InvalidInput
+from lessnoise.report import page_html, plots, run_demo, text, write_page
+from lessnoise.report.demo import PAPER_DELTA, PAPER_EPSILON, QUANTILES
+
+KEYS = {
+    "laplace",
+    "l2",
+    "analytic-gaussian",
+    "zhao-gaussian-1",
+    "zhao-gaussian-2",
+    "classic-gaussian",
+    "r1smg",
+    "r1smg-published",
+    "r1smg-published-paper",
+}
+
+
+@pytest.fixture(scope="module")
+def steps():
+    return []
+
+
+@pytest.fixture(scope="module")
+def result(steps):
+    return run_demo(progress=lambda *step: steps.append(step))
+
+
+@pytest.fixture(scope="module")
+def html(result):
+    return page_html(result)
+
+
+def test_every_mechanism_takes_part_and_has_its_colour(result):
+    assert {row.key for row in result.rows} == KEYS == set(plots.COLOURS) == set(plots.LINES)
+    assert len(set(plots.COLOURS.values())) == len(KEYS)
+
+
+def test_progress_counts_up_to_the_end(result, steps):
+    total = steps[0][2]
+    assert [done for _, done, _ in steps] == list(range(total + 1))
+    assert steps[-1] == ("done", total, total)
+
+
+def test_those_that_keep_the_promise_come_first_by_expected_loss(result):
+    order = [(not row.holds, row.expected_loss) for row in result.rows]
+    assert order == sorted(order)
+    assert [row.holds for row in result.rows] == [True] * 7 + [False] * 2
+
+
+def test_certified_rows_keep_the_one_target(result):
+    for row in result.rows:
+        if row.holds:
+            assert row.verdict.claimed.epsilon == result.target.epsilon == 0.5
+            assert row.verdict.exact.upper <= row.verdict.claimed.delta <= result.target.delta == 1e-7
+            assert row.target_delta.lower <= result.target.delta
+
+
+def test_published_r1smg_fails_by_the_known_amount(result):
+    row = result.row("r1smg-published-paper")
+    assert (row.verdict.claimed.epsilon, row.verdict.claimed.delta) == (PAPER_EPSILON, PAPER_DELTA)
+    assert not row.holds
+    assert row.verdict.refuted
+    assert row.verdict.exact.middle == pytest.approx(0.216642, abs=5e-6)
+    assert row.target_delta.middle == pytest.approx(0.123132, abs=5e-6)
+    assert row.expected_loss == pytest.approx(402110.0976, rel=1e-8)
+    assert result.row("r1smg-published").verdict.exact.lower > 0.999
+
+
+def test_observed_losses_are_those_of_the_maps_and_plausible(result):
+    for row in result.rows:
+        noise = row.released - result.counts.value
+        assert row.observed_loss == pytest.approx(float((noise**2).sum()))
+        low, high = row.mechanism.loss_quantile(1e-6), row.mechanism.loss_quantile(1 - 1e-6)
+        assert low <= row.observed_loss <= high
+        assert list(row.loss_quantiles) == sorted(row.loss_quantiles)
+        assert row.loss_quantiles[1] == row.mechanism.loss_quantile(QUANTILES[1])
+
+
+def test_curves_fall_and_agree_with_the_verdicts(result):
+    for row in result.rows:
+        epsilons, deltas = np.array(row.curve).T
+        assert (np.diff(epsilons) > 0).all()
+        assert (np.diff(deltas) <= 1e-4 * deltas[:-1]).all()
+        if result.target.epsilon in epsilons:
+            at = deltas[list(epsilons).index(result.target.epsilon)]
+            assert at == pytest.approx(row.target_delta.upper, rel=1e-4)
+
+
+def test_rounding_returns_the_raw_table_as_often_as_expected(result):
+    found = {item.key: item for item in result.reconstructions}
+    assert set(found) == {"analytic-gaussian", "r1smg-published", "r1smg-published-paper"}
+    assert found["analytic-gaussian"].exact_tables == 0
+    assert found["r1smg-published"].share > 0.99
+    assert 0.003 < found["r1smg-published-paper"].share < 0.03
+
+
+def test_rounding_is_the_same_as_noise_below_one_half(result):
+    mechanism, rng = result.row("r1smg-published-paper").mechanism, np.random.default_rng(5)
+    agreed = set()
+    for _ in range(400):
+        noise = mechanism.noise(rng)
+        returned = np.array_equal(np.rint(result.counts.value + noise), result.counts.value)
+        assert returned == (np.abs(noise).max() < 0.5)
+        agreed.add(returned)
+    assert agreed == {True, False}
+
+
+def test_same_seed_same_releases_another_seed_others(result):
+    again, other = run_demo(seed=0), run_demo(seed=1)
+    for row in result.rows:
+        assert np.array_equal(row.released, again.row(row.key).released)
+        assert not np.array_equal(row.released, other.row(row.key).released)
+    assert np.array_equal(result.counts.value, other.counts.value)
+
+
+def test_no_two_mechanisms_share_a_stream(result):
+    directions = [row.released - result.counts.value for row in result.rows]
+    for i, first in enumerate(directions):
+        for second in directions[:i]:
+            assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.1
+
+
+def test_to_dict_is_json_and_says_what_it_is(result):
+    values = json.loads(json.dumps(result.to_dict()))
+    assert values["data"] == "synthetic city"
+    assert values["private"] is False
+    assert [row["key"] for row in values["rows"]] == [row.key for row in result.rows]
+    assert values["rows"][0]["verdict"]["holds"] is True
+    assert values["target"] == {"epsilon": 0.5, "delta": 1e-7, "neighbours": "replace"}
+
+
+def test_the_papers_setting_as_target_is_not_listed_twice():
+    keys = [row.key for row in run_demo(PAPER_EPSILON, PAPER_DELTA).rows]
+    assert sorted(keys) == sorted(KEYS - {"r1smg-published-paper"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"epsilon": 0}, "epsilon=0"),
+        ({"delta": 0.9}, "delta=0.9 exceeds 0.5"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_errors_name_the_argument(arguments, words):
+    with pytest.raises(InvalidInput, match=words):
+        run_demo(**arguments)
+
+
+class Checker(HTMLParser):
+    """Collects what the page must and must not hold, and that its elements close in order."""
+
+    VOID = frozenset({"meta", "img", "br", "link"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.images, self.references, self.headings, self.words = [], [], [], [], ""
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "img":
+            self.images.append(values)
+        if tag in {"h1", "h2"}:
+            self.headings.append(tag)
+        self.references += [values[name] for name in ("src", "href", "srcset", "action") if name in values]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def words_of(html):
+    checker = Checker()
+    checker.feed(html)
+    return checker.words
+
+
+def test_page_is_well_formed_self_contained_and_described(html, result):
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.open == []
+    assert checker.headings[0] == "h1"
+    assert checker.headings.count("h1") == 1
+    assert len(checker.images) == len(result.rows) + 5  # the maps, the truth, the scale, three pictures
+    assert all(len(image["alt"]) > 20 for image in checker.images)
+    assert all(reference.startswith("data:image/") for reference in checker.references)
+    assert "http" not in re.sub(r"base64,[^\"]*", "", html)
+    assert "@import" not in html
+    assert "url(" not in html
+    assert len(html.encode()) < 3_000_000
+
+
+def test_page_tells_the_truth(html, result):
+    words = words_of(html)
+    paper = result.row("r1smg-published-paper")
+    assert text.exact(paper.verdict.exact) == "0.2166"
+    assert "claims (1e-5, 1e-7); the exact delta at that epsilon is 0.2166" in words
+    assert "synthetic" in words
+    assert "seeded, so not private" in words
+    assert "prefers-color-scheme: dark" in html
+    for found in result.reconstructions:
+        assert f"{found.exact_tables:,} of {found.releases:,} releases" in words
+    for row in result.rows:
+        assert text.number(row.standard_deviation) in words
+
+
+def test_page_and_pictures_are_reproducible(html, result):
+    assert page_html(result) == html
+
+
+def test_numbers_on_the_page_follow_the_result(html):
+    other = words_of(page_html(run_demo(2.0, 1e-5, seed=4)))
+    assert "epsilon = 2 and delta = 1e-5" in other
+    assert "releases use seed 4" in other
+    assert "(0.5, 1e-7)" not in other
+    assert "(0.5, 1e-7)" in words_of(html)
+
+
+def test_maps_share_one_scale_and_show_negatives_as_zero(result):
+    from io import BytesIO
+
+    from matplotlib.image import imread
+
+    truth = imread(BytesIO(plots.map_png(result)))
+    side = truth.shape[0] // 89
+    assert truth.shape[:2] == (89 * side, 89 * side)
+    cells = truth[::-side][:, ::side, :3]
+    released = result.row("analytic-gaussian").released
+    shown = imread(BytesIO(plots.map_png(result, "analytic-gaussian")))[::-side][:, ::side, :3]
+    water = cells[result.counts.value == 0]
+    assert (water == water[0]).all()
+    assert (shown[released < 0] == water[0]).all()
+    assert np.array_equal(cells[result.counts.value == 1], shown[released < 0][: (result.counts.value == 1).sum()])
+
+
+def test_headline_is_a_wide_small_png(result):
+    from io import BytesIO
+
+    from matplotlib.image import imread
+
+    image = plots.headline_figure(result)
+    assert imread(BytesIO(image)).shape[:2] == (700, 1600)
+    assert len(image) < 250_000
+
+
+def test_write_page_never_overwrites_unasked(result, tmp_path, monkeypatch):
+    target = tmp_path / "demo.html"
+    monkeypatch.setattr("lessnoise.report.page.page_html", lambda _: "first")
+    assert write_page(result, target) == target
+    monkeypatch.setattr("lessnoise.report.page.page_html", lambda _: "second")
+    with pytest.raises(InvalidInput, match=r"demo.html.*force=True"):
+        write_page(result, target)
+    assert target.read_text() == "first"
+    write_page(result, str(target), force=True)
+    assert target.read_text() == "second"
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.html"]
+
+
+def test_write_page_leaves_nothing_behind_when_it_fails(result, tmp_path, monkeypatch):
+    target = tmp_path / "demo.html"
+    target.write_text("kept")
+    monkeypatch.setattr("lessnoise.report.page.page_html", lambda _: "new")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_page(result, target, force=True)
+    assert target.read_text() == "kept"
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.html"]
+
+
+def test_write_page_needs_a_file_name_in_a_folder_that_exists(result, tmp_path):
+    with pytest.raises(InvalidInput, match="is a folder"):
+        write_page(result, tmp_path)
+    with pytest.raises(InvalidInput, match="folder that does not exist"):
+        write_page(result, tmp_path / "none" / "demo.html")
+
+
+def test_importing_the_report_loads_neither_scipy_nor_matplotlib():
+    code = "import sys, lessnoise.report; print([m for m in ('scipy', 'matplotlib') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "0"), (999.96, "1000"), (1e-3, "0.001"), (123.456, "123.5"), (1e8, "1e8"), (math.inf, "infinite")],
+)
+def test_numbers_as_words(value, words):
+    assert text.number(value) == words
