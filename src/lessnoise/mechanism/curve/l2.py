@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve.chords import adaptive_sum, log_chord
+from lessnoise.mechanism.curve.chords import MARGIN, adaptive_sum, log_chord
 from lessnoise.mechanism.numerics import log_gamma_ratio
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LARGEST_DIMENSION = 40
-_ERROR = 1e-11  # relative: Bessel functions, logarithms and rounding, with a wide margin
 
 
 def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
@@ -50,7 +49,7 @@ def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: 
     # Denser towards theta0, where the integrand vanishes.
     grid = integrand.end * (1.0 - np.linspace(1.0, 0.0, 65) ** 2)
     lower, upper = adaptive_sum(grid, integrand.nodes, integrand.cells, tolerance)
-    return Bracket(lower * (1.0 - _ERROR), min(upper * (1.0 + _ERROR), 1.0))
+    return Bracket(lower * (1.0 - MARGIN), min(upper * (1.0 + MARGIN), 1.0))
 
 
 class _Nodes(NamedTuple):

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve.chords import adaptive_sum, log_chord
+from lessnoise.mechanism.curve.chords import MARGIN, adaptive_sum, log_chord
 from lessnoise.mechanism.curve.lune import ROUNDING, lune, power_of_base
 from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_peak
 
@@ -88,7 +88,7 @@ class RadialCurve:
         while True:
             lower, upper, outside = self._integrate(tail, tolerance)
             if outside <= 0.25 * tolerance * upper or tail < 1e-290:
-                return Bracket(lower, min(upper, 1.0))
+                return Bracket(lower * (1.0 - MARGIN), min(upper * (1.0 + MARGIN), 1.0))
             tail = max(min(tail * 1e-20, 1e-3 * tolerance * lower), 1e-300)
 
     # The law of u.

@@ -1,0 +1,59 @@
+"""The record itself: one line a claim and setting. New mechanisms add their lines here."""
+
+from __future__ import annotations
+
+from lessnoise.claims.record import Case
+from lessnoise.mechanism import builders
+
+_ROOT2 = 2.0**0.5
+
+
+def _r1smg(epsilon: float, delta: float, sensitivity: float, shape: int, setting: str, remark: str = "") -> Case:
+    return Case.of(
+        "r1smg",
+        f"{setting}: M={shape}, D={sensitivity:.6g}",
+        lambda: builders.r1smg(
+            epsilon=epsilon, delta=delta, sensitivity=sensitivity, shape=shape, calibration="published"
+        ),
+        remark,
+    )
+
+
+def _classic(epsilon: float, remark: str = "") -> Case:
+    return Case.of(
+        "classic-gaussian",
+        "D=1, any M",
+        lambda: builders.classic_gaussian(epsilon=epsilon, delta=1e-5, sensitivity=1.0, shape=10),
+        remark,
+    )
+
+
+def _zhao(variant: int, epsilon: float) -> Case:
+    return Case.of(
+        f"zhao-gaussian-{variant}",
+        "D=1, any M",
+        lambda: builders.zhao_gaussian(
+            epsilon=epsilon, delta=1e-5, sensitivity=1.0, shape=10, variant=1 if variant == 1 else 2
+        ),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    _r1smg(1e-5, 1e-7, _ROOT2, 7921, "the paper's count query"),
+    _r1smg(1.6e-7, 1e-7, 1.0, 2400 * 2400, "the size of the paper's PCA query"),
+    _r1smg(0.71, 3.33e-7, 1.0, 26010, "one step of the paper's MNIST training", "epsilon is above 1/M"),
+    _r1smg(1e-3, 1e-5, 1.0, 100, "a small vector"),
+    _r1smg(1.0, 1e-5, 1.0, 10, "a short vector", "epsilon is above 1/M"),
+    _classic(0.5),
+    _classic(10.0, "the theorem is stated for epsilon < 1"),
+    Case.of(
+        "analytic-gaussian",
+        "D=1, any M",
+        lambda: builders.analytic_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10),
+    ),
+    _zhao(1, 1.0),
+    _zhao(2, 1.0),
+    Case.of(
+        "laplace", "D1=2, any M", lambda: builders.laplace(epsilon=0.5, sensitivity=2.0, shape=7921), "pure privacy"
+    ),
+)

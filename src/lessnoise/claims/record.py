@@ -1,0 +1,126 @@
+"""What one entry of the record is, and how it is judged."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lessnoise.errors import ClaimWarning, LessnoiseError
+from lessnoise.guarantees import Bracket, Claim, Verdict
+from lessnoise.mechanism.curve import delta_of
+from lessnoise.mechanism.curve.inversion import invert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from lessnoise.mechanism.catalogue import Request
+    from lessnoise.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim, the truth, and by how much they differ.
+
+    ``noise_ratio`` is the published noise over the least noise of the same law that would keep the claim:
+    above 1 the source adds more than it needs, below 1 less. None where no such comparison is made.
+    """
+
+    name: str
+    setting: str
+    claimed: Claim
+    exact: Bracket
+    noise_ratio: float | None = None
+    mechanism: Mechanism | None = None
+    remark: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the claim is proved, refuted or open."""
+        return Verdict(self.exact.upper <= self.claimed.delta, self.claimed, self.exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "mechanism": self.name,
+            "setting": self.setting,
+            **self.verdict.to_dict(),
+            "noise_ratio": self.noise_ratio,
+            "description": None if self.mechanism is None else self.mechanism.to_dict(),
+            "remark": self.remark,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of the record: a name, its setting in words, and how to find the truth."""
+
+    name: str
+    setting: str
+    find: Callable[[str, str, str], Finding]
+    remark: str = ""
+
+    @classmethod
+    def of(cls, name: str, setting: str, build: Callable[[], Mechanism], remark: str = "") -> Case:
+        """A case whose truth is a mechanism's exact curve."""
+
+        def find(name: str, setting: str, remark: str) -> Finding:
+            mechanism = _quietly(build)
+            verdict = mechanism.check()
+            claim = Claim.from_dict(verdict.claimed.to_dict())
+            return Finding(name, setting, claim, verdict.exact, noise_ratio(mechanism), mechanism, remark)
+
+        return cls(name, setting, find, remark)
+
+    def evaluate(self) -> Finding:
+        """Compute the truth."""
+        return self.find(self.name, self.setting, self.remark)
+
+
+def noise_ratio(mechanism: Mechanism) -> float | None:
+    """How many times the noise that its claim needs a mechanism adds.
+
+    Scaling continuous noise by c is the same as dividing the sensitivity by c, so the ratio is the largest
+    sensitivity at which the claim holds, over the actual one. Integer noise has no such scale, and a pure
+    claim (delta = 0) no such crossing: None.
+
+    >>> import lessnoise as ln
+    >>> f"{noise_ratio(ln.analytic_gaussian(epsilon=1, delta=1e-5, sensitivity=3, shape=4)):.3f}"
+    '1.000'
+    """
+    claim = mechanism.claim
+    if claim is None or claim.delta == 0.0 or mechanism.law.integer:
+        return None
+
+    def curve(x: float, tolerance: float) -> Bracket:
+        sensitivity = mechanism.sensitivity * math.exp(-x)
+        return delta_of(mechanism.law, mechanism.dimension, sensitivity, claim.epsilon, tolerance)
+
+    found = invert(curve, claim.delta, start=0.0, lowest=-80.0, highest=80.0)
+    return None if found is None or not math.isfinite(found.lower) else math.exp(-found.upper)
+
+
+def evaluate(cases: Iterable[Case]) -> list[Finding]:
+    """The findings of some cases, in their order."""
+    return [case.evaluate() for case in cases]
+
+
+def at_setting(request: Request) -> list[Finding]:
+    """Every claim of the catalogue at one setting of the caller's."""
+    from lessnoise.mechanism.catalogue import CATALOGUE
+
+    setting = f"M={request.dimension}, D={request.sensitivity:g}"
+    findings = []
+    for entry in CATALOGUE.values():
+        try:
+            findings.append(Case.of(entry.name, setting, lambda entry=entry: entry.build(request)).evaluate())  # type: ignore[misc]
+        except LessnoiseError:
+            continue  # not made for this setting
+    return findings
+
+
+def _quietly(build: Callable[[], Mechanism]) -> Mechanism:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClaimWarning)  # the record says it, with numbers
+        return build()
