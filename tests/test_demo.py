@@ -19,6 +19,8 @@ KEYS = {
     "zhao-gaussian-1",
     "zhao-gaussian-2",
     "classic-gaussian",
+    "discrete-gaussian",
+    "product-noise",
     "r1smg",
     "r1smg-published",
     "r1smg-published-paper",
@@ -54,7 +56,7 @@ def test_progress_counts_up_to_the_end(result, steps):
 def test_those_that_keep_the_promise_come_first_by_expected_loss(result):
     order = [(not row.holds, row.expected_loss) for row in result.rows]
     assert order == sorted(order)
-    assert [row.holds for row in result.rows] == [True] * 7 + [False] * 2
+    assert [row.holds for row in result.rows] == [True] * 8 + [False] * 3
 
 
 def test_certified_rows_keep_the_one_target(result):
@@ -98,7 +100,7 @@ def test_curves_fall_and_agree_with_the_verdicts(result):
 
 def test_rounding_returns_the_raw_table_as_often_as_expected(result):
     found = {item.key: item for item in result.reconstructions}
-    assert set(found) == {"analytic-gaussian", "r1smg-published", "r1smg-published-paper"}
+    assert set(found) == {"analytic-gaussian", "product-noise", "r1smg-published", "r1smg-published-paper"}
     assert found["analytic-gaussian"].exact_tables == 0
     assert found["r1smg-published"].share > 0.99
     assert 0.003 < found["r1smg-published-paper"].share < 0.03

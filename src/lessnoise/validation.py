@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 MAX_DIMENSION = 10**12
+SMALLEST_DELTA = 1e-200
 
 
 def number(name: str, value: object) -> float:
@@ -56,6 +57,8 @@ def delta(value: object, name: str = "delta") -> float:
     result = number(name, value)
     if not 0.0 < result < 1.0:
         raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass a small probability, such as 1e-6.")
+    if result < SMALLEST_DELTA:
+        raise InvalidInput(f"{name}={value} is below {SMALLEST_DELTA}: pass a larger one, or use pure privacy.")
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessnoise.claims.record import Case
-from lessnoise.mechanism import builders
+from lessnoise.mechanism import builders, families
 
 _ROOT2 = 2.0**0.5
 
@@ -38,6 +38,25 @@ def _zhao(variant: int, epsilon: float) -> Case:
     )
 
 
+def _mvg(epsilon: float, delta: float, shape: tuple[int, int], bound: float, setting: str, remark: str = "") -> Case:
+    return Case.of(
+        "mvg",
+        f"{setting}: {shape[0]} x {shape[1]}, s2=1, gamma={bound:g}",
+        lambda: families.mvg(
+            epsilon=epsilon, delta=delta, sensitivity=1.0, shape=shape, bound=bound, calibration="published"
+        ),
+        remark,
+    )
+
+
+def _product(epsilon: float, dimension: int) -> Case:
+    return Case.of(
+        "product-noise",
+        f"k=1000, M={dimension}, D=1",
+        lambda: families.product_noise(epsilon=epsilon, sensitivity=1.0, shape=dimension, k=1000.0),
+    )
+
+
 CASES: tuple[Case, ...] = (
     _r1smg(1e-5, 1e-7, _ROOT2, 7921, "the paper's count query"),
     _r1smg(1.6e-7, 1e-7, 1.0, 2400 * 2400, "the size of the paper's PCA query"),
@@ -55,5 +74,36 @@ CASES: tuple[Case, ...] = (
     _zhao(2, 1.0),
     Case.of(
         "laplace", "D1=2, any M", lambda: builders.laplace(epsilon=0.5, sensitivity=2.0, shape=7921), "pure privacy"
+    ),
+    _product(1.0, 1000),
+    _product(0.1, 1000),
+    _mvg(1.0, 1e-5, (4, 4), 1.0, "a small matrix"),
+    _mvg(0.5, 1e-7, (89, 89), 1.0, "the shape of the paper's count query"),
+    Case.of(
+        "mgm",
+        "89 x 89, D=1",
+        lambda: families.mgm(epsilon=0.5, delta=1e-7, sensitivity=1.0, shape=(89, 89)),
+        "equal to the analytic Gaussian",
+    ),
+    Case.of(
+        "correlated-gaussian",
+        "1000 statistics in [0, 1]",
+        lambda: families.correlated_gaussian(epsilon=1.0, delta=1e-5, shape=1000),
+    ),
+    Case.of(
+        "discrete-gaussian",
+        "D=1, any M",
+        lambda: families.discrete_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1, shape=10),
+    ),
+    Case.of(
+        "generalized-gaussian",
+        "p=4, one number, D=1",
+        lambda: families.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=1, p=4.0),
+    ),
+    Case.of(
+        "generalized-gaussian",
+        "p=4, M=10, l4 sensitivity 1",
+        lambda: families.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10, p=4.0),
+        "bounded, not exact",
     ),
 )

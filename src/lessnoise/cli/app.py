@@ -79,8 +79,16 @@ Delta = Annotated[float, typer.Option(help="Target delta.")]
 NeighboursOption = Annotated[
     str, typer.Option("--neighbours", help="Which data sets are neighbours: add/remove or replace.")
 ]
-K = Annotated[float | None, typer.Option("--k", help="Radial member: exponent k of the radius density, at most M.")]
-P = Annotated[float | None, typer.Option("--p", help="Radial member: exponent p of the tail.")]
+K = Annotated[
+    float | None, typer.Option("--k", help="Radial member: exponent k of the radius, at most M; product noise: its k.")
+]
+P = Annotated[float | None, typer.Option("--p", help="Radial member, generalized Gaussian: exponent p of the tail.")]
+Bound = Annotated[float | None, typer.Option(help="Published MVG: largest Frobenius norm of the value.")]
+EntryBound = Annotated[
+    float | None,
+    typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
+]
+Integer = Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 

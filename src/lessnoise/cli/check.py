@@ -10,8 +10,11 @@ import typer
 from lessnoise.cli.app import (
     EXIT_FAILED_CLAIM,
     AsJson,
+    Bound,
     Delta,
+    EntryBound,
     Epsilon,
+    Integer,
     K,
     L1Sensitivity,
     NeighboursOption,
@@ -39,6 +42,9 @@ def check(
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
     p: P = None,
+    bound: Bound = None,
+    entry_bound: EntryBound = None,
+    integer: Integer = False,
     json: AsJson = False,
 ) -> None:
     """Check what a source claims of a mechanism. Exit code 0: the claim holds; 1: it fails; 2: bad input.
@@ -53,7 +59,19 @@ def check(
     validation.choice("calibration", calibration, ("published", "exact"))
     published = f"{mechanism}-published"
     entry = find(published if calibration == "published" and published in CATALOGUE else mechanism)
-    request = Request(epsilon, delta, sensitivity, parse_shape(shape), Neighbours.of(neighbours), l1_sensitivity, k, p)
+    request = Request(
+        epsilon,
+        delta,
+        sensitivity,
+        parse_shape(shape),
+        Neighbours.of(neighbours),
+        l1_sensitivity,
+        k,
+        p,
+        bound,
+        entry_bound,
+        integer,
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
         built = entry.build(request)

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.cli.app import (
     AsJson,
+    Bound,
     Delta,
+    EntryBound,
     Epsilon,
+    Integer,
     K,
     L1Sensitivity,
     NeighboursOption,
@@ -36,6 +39,9 @@ def plan(
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
     p: P = None,
+    bound: Bound = None,
+    entry_bound: EntryBound = None,
+    integer: Integer = False,
     json: AsJson = False,
 ) -> None:
     """Compare all mechanisms at one target: noise, loss and exact guarantee, best first.
@@ -48,7 +54,19 @@ def plan(
     from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request, build_all
 
-    request = Request(epsilon, delta, sensitivity, parse_shape(shape), Neighbours.of(neighbours), l1_sensitivity, k, p)
+    request = Request(
+        epsilon,
+        delta,
+        sensitivity,
+        parse_shape(shape),
+        Neighbours.of(neighbours),
+        l1_sensitivity,
+        k,
+        p,
+        bound,
+        entry_bound,
+        integer,
+    )
     mechanisms = build_all(request)
     if json:
         target = {"epsilon": epsilon, "delta": delta, "neighbours": request.neighbours.value}

@@ -10,7 +10,9 @@ import typer
 
 from lessnoise.cli.app import (
     AsJson,
+    Bound,
     Delta,
+    EntryBound,
     Epsilon,
     Force,
     K,
@@ -40,6 +42,8 @@ def release(
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
     p: P = None,
+    bound: Bound = None,
+    entry_bound: EntryBound = None,
     seed: Annotated[
         int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
     ] = None,
@@ -59,7 +63,19 @@ def release(
 
     check_writable(target, force)
     value = load_array(source)
-    request = Request(epsilon, delta, sensitivity, value.shape, Neighbours.of(neighbours), l1_sensitivity, k, p)
+    request = Request(
+        epsilon,
+        delta,
+        sensitivity,
+        value.shape,
+        Neighbours.of(neighbours),
+        l1_sensitivity,
+        k,
+        p,
+        bound,
+        entry_bound,
+        integer=value.dtype.kind in "iu",
+    )
     entry = None if mechanism == BEST else find(mechanism)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)

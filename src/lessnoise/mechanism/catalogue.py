@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism import builders
+from lessnoise.mechanism import builders, families
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A target and a value to protect; ``l1_sensitivity`` and (k, p) serve the mechanisms that need them."""
+    """A target and a value to protect. The optional fields serve the mechanisms that need them.
+
+    ``l1_sensitivity``: Laplace. ``k`` and ``p``: radial members, generalized Gaussian (p), product noise (k).
+    ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest
+    amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
+    holds whole numbers, for integer noise.
+    """
 
     epsilon: float
     delta: float
@@ -30,6 +36,9 @@ class Request:
     l1_sensitivity: float | None = None
     k: float | None = None
     p: float | None = None
+    bound: float | None = None
+    entry_bound: float | None = None
+    integer: bool = False
 
     def __post_init__(self) -> None:
         validation.epsilon(self.epsilon)
@@ -37,8 +46,9 @@ class Request:
         validation.sensitivity(self.sensitivity)
         object.__setattr__(self, "shape", validation.shape(self.shape))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
-        if self.l1_sensitivity is not None:
-            validation.sensitivity(self.l1_sensitivity, "l1_sensitivity")
+        for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
+            if getattr(self, name) is not None:
+                validation.positive(name, getattr(self, name))
 
     @property
     def dimension(self) -> int:
@@ -48,9 +58,28 @@ class Request:
     @property
     def l1(self) -> float:
         """The l1 sensitivity, or the largest that the l2 sensitivity allows: sqrt(M) D."""
-        if self.l1_sensitivity is not None:
-            return self.l1_sensitivity
-        return self.sensitivity * math.sqrt(self.dimension) * (1.0 + 1e-15)
+        return self.l1_sensitivity if self.l1_sensitivity is not None else self._largest(1.0)
+
+    def _largest(self, p: float) -> float:
+        """The largest l_p norm of a vector of l2 norm D: D for p >= 2, D M^(1/p - 1/2) below."""
+        return float(self.sensitivity * self.dimension ** max(1.0 / p - 0.5, 0.0) * (1.0 + 1e-15))
+
+    def standard(self) -> dict[str, Any]:
+        """The arguments that most builders take."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "sensitivity": self.sensitivity,
+            "shape": self.shape,
+            "neighbours": self.neighbours,
+        }
+
+    def need(self, name: str, mechanism: str) -> float:
+        """An optional field that a mechanism cannot do without."""
+        value = getattr(self, name)
+        if value is None:
+            raise InvalidInput(f"{name}=None, but {mechanism} needs it: pass a positive number.")
+        return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,44 +87,14 @@ class Entry:
     """One mechanism of the catalogue. ``exact`` ones are calibrated on their curve; the others follow a claim."""
 
     name: str
+    label: str
     summary: str
     exact: bool
     build: Callable[[Request], Mechanism]
 
 
-def _r1smg(request: Request, calibration: str) -> Mechanism:
-    return builders.r1smg(
-        epsilon=request.epsilon,
-        delta=request.delta,
-        sensitivity=request.sensitivity,
-        shape=request.shape,
-        neighbours=request.neighbours,
-        calibration=calibration,  # type: ignore[arg-type]
-    )
-
-
-def _zhao(request: Request, variant: int) -> Mechanism:
-    return builders.zhao_gaussian(
-        epsilon=request.epsilon,
-        delta=request.delta,
-        sensitivity=request.sensitivity,
-        shape=request.shape,
-        neighbours=request.neighbours,
-        variant=variant,  # type: ignore[arg-type]
-    )
-
-
-def _standard(builder: Callable[..., Mechanism]) -> Callable[[Request], Mechanism]:
-    def build(request: Request) -> Mechanism:
-        return builder(
-            epsilon=request.epsilon,
-            delta=request.delta,
-            sensitivity=request.sensitivity,
-            shape=request.shape,
-            neighbours=request.neighbours,
-        )
-
-    return build
+def _standard(builder: Callable[..., Mechanism], **fixed: object) -> Callable[[Request], Mechanism]:
+    return lambda request: builder(**request.standard(), **fixed)
 
 
 def _laplace(request: Request) -> Mechanism:
@@ -105,35 +104,111 @@ def _laplace(request: Request) -> Mechanism:
 
 
 def _radial(request: Request) -> Mechanism:
-    if request.k is None or request.p is None:
-        raise InvalidInput(f"k={request.k}, p={request.p} do not name a radial member: pass both k and p.")
-    return builders.radial(
-        epsilon=request.epsilon,
-        delta=request.delta,
-        sensitivity=request.sensitivity,
-        shape=request.shape,
-        neighbours=request.neighbours,
-        k=request.k,
-        p=request.p,
-    )
+    return builders.radial(**request.standard(), k=request.need("k", "radial"), p=request.need("p", "radial"))
 
 
-CATALOGUE: dict[str, Entry] = {
-    entry.name: entry
-    for entry in (
-        Entry(
-            "analytic-gaussian", "normal noise, smallest sufficient sigma", True, _standard(builders.analytic_gaussian)
-        ),
-        Entry("l2", "density falling exponentially with the distance", True, _standard(builders.l2_mechanism)),
-        Entry("radial", "any radial member, by --k and --p", True, _radial),
-        Entry("laplace", "independent Laplace noise, pure DP, l1 sensitivity", True, _laplace),
-        Entry("zhao-gaussian-1", "normal noise, closed form 1 of Zhao et al.", True, lambda r: _zhao(r, 1)),
-        Entry("zhao-gaussian-2", "normal noise, closed form 2 of Zhao et al.", True, lambda r: _zhao(r, 2)),
-        Entry("r1smg", "rank-1 noise in a random direction, exact calibration", True, lambda r: _r1smg(r, "exact")),
-        Entry("classic-gaussian", "normal noise, textbook sigma", False, _standard(builders.classic_gaussian)),
-        Entry("r1smg-published", "rank-1 noise, sigma_* of the paper", False, lambda r: _r1smg(r, "published")),
-    )
-}
+def _discrete(request: Request) -> Mechanism:
+    if not request.integer:
+        raise InvalidInput("integer=False, but discrete-gaussian is for whole numbers: say that the value is integer.")
+    return families.discrete_gaussian(**request.standard())
+
+
+def _generalized(request: Request) -> Mechanism:
+    p = request.need("p", "generalized-gaussian")
+    return families.generalized_gaussian(**{**request.standard(), "sensitivity": request._largest(p)}, p=p)
+
+
+def _correlated(request: Request) -> Mechanism:
+    bound = request.need("entry_bound", "correlated-gaussian")
+    return families.correlated_gaussian(**{**request.standard(), "sensitivity": bound})
+
+
+def _product(request: Request) -> Mechanism:
+    arguments = request.standard()
+    del arguments["delta"]
+    return families.product_noise(**arguments, k=1000.0 if request.k is None else request.k)
+
+
+def _published_mvg(request: Request) -> Mechanism:
+    bound = request.need("bound", "mvg-published")
+    return families.mvg(**request.standard(), bound=bound, calibration="published")
+
+
+_ENTRIES = (
+    Entry(
+        "analytic-gaussian",
+        "Analytic Gaussian",
+        "normal noise, smallest sufficient sigma",
+        True,
+        _standard(builders.analytic_gaussian),
+    ),
+    Entry(
+        "l2", "l2 mechanism", "density falling exponentially with the distance", True, _standard(builders.l2_mechanism)
+    ),
+    Entry("radial", "Radial member", "any radial member, by k and p", True, _radial),
+    Entry("laplace", "Laplace mechanism", "independent Laplace noise, pure, l1 sensitivity", True, _laplace),
+    Entry(
+        "discrete-gaussian",
+        "Discrete Gaussian",
+        "integer noise for integer-valued arrays",
+        True,
+        _discrete,
+    ),
+    Entry(
+        "correlated-gaussian",
+        "Correlated Gaussian",
+        "normal noise with a common part, for sums of entries in [0, entry_bound]",
+        True,
+        _correlated,
+    ),
+    Entry(
+        "mvg",
+        "MVG, calibrated exactly",
+        "matrix-variate normal noise",
+        True,
+        _standard(families.mvg, calibration="exact"),
+    ),
+    Entry("mgm", "MGM", "matrix normal noise, equal to the analytic Gaussian", True, _standard(families.mgm)),
+    Entry("generalized-gaussian", "Generalized Gaussian", "density exp(-|x/b|^p), by p", True, _generalized),
+    Entry(
+        "zhao-gaussian-1",
+        "Zhao Gaussian 1",
+        "normal noise, closed form 1 of Zhao et al.",
+        True,
+        _standard(builders.zhao_gaussian, variant=1),
+    ),
+    Entry(
+        "zhao-gaussian-2",
+        "Zhao Gaussian 2",
+        "normal noise, closed form 2 of Zhao et al.",
+        True,
+        _standard(builders.zhao_gaussian, variant=2),
+    ),
+    Entry(
+        "r1smg",
+        "R1SMG, calibrated exactly",
+        "normal noise along one random direction",
+        True,
+        _standard(builders.r1smg, calibration="exact"),
+    ),
+    Entry(
+        "classic-gaussian",
+        "Classic Gaussian",
+        "normal noise, textbook sigma",
+        False,
+        _standard(builders.classic_gaussian),
+    ),
+    Entry("mvg-published", "MVG, published", "matrix-variate normal noise, by its theorem", False, _published_mvg),
+    Entry("product-noise", "Product noise, published", "product noise, by its theorem", False, _product),
+    Entry(
+        "r1smg-published",
+        "R1SMG, published",
+        "normal noise along one random direction, sigma_* of the paper",
+        False,
+        _standard(builders.r1smg, calibration="published"),
+    ),
+)
+CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def find(name: str) -> Entry:
@@ -148,18 +223,21 @@ def find(name: str) -> Entry:
 
 
 def build_all(request: Request) -> list[Mechanism]:
-    """Every mechanism that can be built for the request; those that keep their claim first, least loss first."""
+    """Every mechanism that can be built for the request; those that keep the target first, least loss first."""
     built = []
     for entry in CATALOGUE.values():
-        if entry.name == "radial" and (request.k is None or request.p is None):
-            continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ClaimWarning)
                 built.append(entry.build(request))
         except LessnoiseError:
-            continue  # not made for this request, such as the published R1SMG at M <= 2
-    return sorted(built, key=lambda mechanism: (not mechanism.check().holds, mechanism.expected_loss))
+            continue  # not made for this request: the published R1SMG at M <= 2, a matrix mechanism for a vector
+    return sorted(built, key=lambda mechanism: (not keeps(mechanism, request), mechanism.expected_loss))
+
+
+def keeps(mechanism: Mechanism, request: Request) -> bool:
+    """The mechanism's exact curve keeps the requested target, whatever is claimed of it."""
+    return mechanism.delta(request.epsilon).upper <= request.delta
 
 
 def best(request: Request) -> Mechanism:

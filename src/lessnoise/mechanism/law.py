@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from lessnoise.guarantees import Neighbours
 
 
 class Law(Protocol):
@@ -26,6 +29,9 @@ class Law(Protocol):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise InvalidInput if the law cannot serve arrays of this shape."""
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
+        """Raise InvalidInput if the law's curve does not cover this relation."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with the kind."""
@@ -52,7 +58,7 @@ def law_from_dict(values: dict[str, Any]) -> Law:
 
 
 class Plain:
-    """JSON round trip for laws whose fields are plain values."""
+    """What most laws share: any shape, any relation, and a JSON round trip of plain fields."""
 
     kind: ClassVar[str]
     integer: ClassVar[bool] = False
@@ -61,6 +67,9 @@ class Plain:
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Any shape will do."""
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
+        """Any relation will do: the sensitivity says how far its neighbours lie apart."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

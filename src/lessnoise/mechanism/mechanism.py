@@ -51,6 +51,7 @@ class Mechanism:
         object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
         self.law.check_shape(self.shape)
+        self.law.check_neighbours(self.neighbours)
 
     @property
     def dimension(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning
+from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import NumpySource, SecureSource, Source, draw
 from lessnoise.release.certificate import Certificate
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Release:
     """A noisy value and its certificate."""
 
-    value: NDArray[np.float64]
+    value: NDArray[np.float64] | NDArray[np.int64]
     certificate: Certificate
 
 
@@ -35,7 +36,7 @@ def release(mechanism: Mechanism, value: ArrayLike, rng: np.random.Generator | N
     >>> r.value.shape, r.certificate.private, r.certificate.guarantee.delta <= 1e-6
     ((3,), True, True)
     """
-    checked = validation.array(value, mechanism.shape)
+    checked = _checked(mechanism, value)
     generator = validation.generator(rng)
     source: Source = SecureSource() if generator is None else NumpySource(generator)
     certificate = Certificate.of(mechanism, source)
@@ -49,3 +50,9 @@ def release(mechanism: Mechanism, value: ArrayLike, rng: np.random.Generator | N
     noisy = draw(mechanism.law, mechanism.shape, source)
     noisy += checked
     return Release(noisy, certificate)
+
+
+def _checked(mechanism: Mechanism, value: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:
+    if mechanism.law.integer:
+        return integer_array(value, mechanism.shape)
+    return validation.array(value, mechanism.shape)

@@ -14,7 +14,7 @@ from lessnoise._version import __version__
 from lessnoise.data import BOUNDS, synthetic_city
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Guarantee, Neighbours
-from lessnoise.mechanism import builders
+from lessnoise.mechanism.catalogue import Request, find
 from lessnoise.query import CountQuery, grid_counts
 from lessnoise.report import text
 
@@ -34,6 +34,20 @@ PAPER_EPSILON, PAPER_DELTA = 1e-5, 1e-7
 QUANTILES = (0.05, 0.5, 0.95)
 RECONSTRUCTION_RELEASES = 1000
 CONTROL = "analytic-gaussian"
+
+# MVG and MGM, exactly calibrated, are the analytic Gaussian here, and stand for it.
+_COMPARED = (
+    "analytic-gaussian",
+    "l2",
+    "zhao-gaussian-1",
+    "zhao-gaussian-2",
+    "classic-gaussian",
+    "laplace",
+    "discrete-gaussian",
+    "r1smg",
+    "product-noise",
+)
+_PUBLISHED = "r1smg-published"
 
 _LARGEST_DELTA = 0.5  # beyond it Zhao's second closed form does not exist
 _CURVE_POINTS = 28
@@ -185,51 +199,31 @@ def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
 def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[CountQuery], Mechanism]]]:
     """Key, label and builder of every mechanism, in a fixed order, so that each keeps its random stream."""
 
-    def common(counts: CountQuery) -> dict[str, Any]:
-        relation = target.neighbours
-        return {
-            "epsilon": target.epsilon,
-            "delta": target.delta,
-            "sensitivity": counts.sensitivity(relation),
-            "shape": counts.shape,
-            "neighbours": relation,
-        }
-
-    def laplace(counts: CountQuery) -> Mechanism:
-        return builders.laplace(
-            epsilon=target.epsilon,
-            sensitivity=counts.l1_sensitivity(target.neighbours),
-            shape=counts.shape,
-            neighbours=target.neighbours,
+    def builder(name: str, guarantee: Guarantee) -> Callable[[CountQuery], Mechanism]:
+        return lambda counts: find(name).build(
+            Request(
+                epsilon=guarantee.epsilon,
+                delta=guarantee.delta,
+                sensitivity=counts.sensitivity(target.neighbours),
+                shape=counts.shape,
+                neighbours=target.neighbours,
+                l1_sensitivity=counts.l1_sensitivity(target.neighbours),
+                integer=True,
+            )
         )
 
-    def paper(counts: CountQuery) -> Mechanism:
-        setting = {**common(counts), "epsilon": PAPER_EPSILON, "delta": PAPER_DELTA}
-        return builders.r1smg(**setting, calibration="published")
-
-    found: dict[str, tuple[str, Callable[[CountQuery], Mechanism]]] = {
-        "analytic-gaussian": ("Analytic Gaussian", lambda c: builders.analytic_gaussian(**common(c))),
-        "l2": ("l2 mechanism", lambda c: builders.l2_mechanism(**common(c))),
-        "zhao-gaussian-1": ("Zhao Gaussian 1", lambda c: builders.zhao_gaussian(**common(c), variant=1)),
-        "zhao-gaussian-2": ("Zhao Gaussian 2", lambda c: builders.zhao_gaussian(**common(c), variant=2)),
-        "classic-gaussian": ("Classic Gaussian", lambda c: builders.classic_gaussian(**common(c))),
-        "laplace": ("Laplace mechanism", laplace),
-        "r1smg": ("R1SMG, calibrated exactly", lambda c: builders.r1smg(**common(c), calibration="exact")),
-        "r1smg-published": (
-            f"R1SMG, published, at {text.pair(target)}",
-            lambda c: builders.r1smg(**common(c), calibration="published"),
-        ),
-    }
-    if (target.epsilon, target.delta) != (PAPER_EPSILON, PAPER_DELTA):
-        setting = text.pair(Guarantee(PAPER_EPSILON, PAPER_DELTA))
-        found["r1smg-published-paper"] = (f"R1SMG, published, at {setting}", paper)
+    found = {name: (find(name).label, builder(name, target)) for name in _COMPARED}
+    paper = Guarantee(PAPER_EPSILON, PAPER_DELTA, target.neighbours)
+    for key, guarantee in ((_PUBLISHED, target), (f"{_PUBLISHED}-paper", paper)):
+        if key == _PUBLISHED or guarantee != target:
+            found[key] = (f"{find(_PUBLISHED).label}, at {text.pair(guarantee)}", builder(_PUBLISHED, guarantee))
     return found
 
 
 def _row(
     key: str, label: str, mechanism: Mechanism, counts: CountQuery, target: Guarantee, rng: np.random.Generator
 ) -> DemoRow:
-    released = mechanism.release(counts.value, rng).value
+    released = mechanism.release(counts.value, rng).value.astype(np.float64)
     released.setflags(write=False)
     low, middle, high = (mechanism.loss_quantile(q) for q in QUANTILES)
     return DemoRow(

@@ -26,7 +26,9 @@ COLOURS = {
     "zhao-gaussian-1": "#44AA99",
     "zhao-gaussian-2": "#999933",
     "classic-gaussian": "#DDAA33",
+    "discrete-gaussian": "#88CCEE",
     "r1smg": "#AA4499",
+    "product-noise": "#EE7733",
     "r1smg-published": "#CC6677",
     "r1smg-published-paper": "#882255",
 }
@@ -39,7 +41,9 @@ LINES = {
     "zhao-gaussian-1": "-.",
     "zhao-gaussian-2": ":",
     "classic-gaussian": "-",
+    "discrete-gaussian": (0, (1, 1)),
     "r1smg": "-",
+    "product-noise": (0, (4, 1, 1, 1)),
     "r1smg-published": (0, (6, 1.5)),
     "r1smg-published-paper": "-",
 }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LARGEST_DIMENSION = 40
+LARGEST_DIMENSION = 10_000
 
 
 def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
@@ -66,8 +66,6 @@ class _Integrand:
     """The integrand over theta, and its bounds on cells."""
 
     def __init__(self, dimension: int, z: float, slack: float) -> None:
-        from scipy.special import kve
-
         m = dimension
         self.power = m - 2
         self.z = z
@@ -77,8 +75,8 @@ class _Integrand:
             m * math.log(z) - math.lgamma(m) + log_gamma_ratio((m - 1) / 2, 0.5) - 0.5 * math.log(math.pi) - z * slack
         )
         log_half = math.log(2.0 / z)
-        self.a1 = _bessel_term((m + 1) / 2, m / 2 * log_half, log_front, float(kve(m / 2, z)))
-        self.a0 = _bessel_term((m - 1) / 2, (m / 2 - 1) * log_half, log_front, float(kve(m / 2 - 1, z)))
+        self.a1 = _bessel_term((m + 1) / 2, m / 2 * log_half, log_front, _log_bessel(m / 2, z))
+        self.a0 = _bessel_term((m - 1) / 2, (m / 2 - 1) * log_half, log_front, _log_bessel(m / 2 - 1, z))
 
     def nodes(self, theta: Array) -> _Nodes:
         """The integrand's factors at some angles."""
@@ -115,7 +113,27 @@ class _Integrand:
         return power_low + middle_low - fall_high, power_high + middle_high - fall_low
 
 
-def _bessel_term(gamma_argument: float, log_power: float, log_front: float, scaled_bessel: float) -> float:
+def _bessel_term(gamma_argument: float, log_power: float, log_front: float, log_bessel: float) -> float:
     """Front factor times the integral over xi > 1 of e^(-z xi) (xi^2 - 1)^(nu - 1/2) (DLMF 10.32.8)."""
     log_term = math.lgamma(gamma_argument) + log_power - 0.5 * math.log(math.pi) + log_front
-    return math.exp(log_term + math.log(scaled_bessel))
+    return math.exp(log_term + log_bessel)
+
+
+def _log_bessel(order: float, z: float) -> float:
+    """ln of e^z K_order(z); for large orders by Debye's uniform expansion (DLMF 10.41.4), error below 1e-9."""
+    if order < 50.0:
+        from scipy.special import kve
+
+        return math.log(float(kve(order, z)))
+    x = z / order
+    root = math.hypot(1.0, x)
+    t = 1.0 / root
+    squared = t * t
+    terms = (
+        -t * (3.0 - 5.0 * squared) / 24.0,
+        squared * (81.0 - 462.0 * squared + 385.0 * squared**2) / 1152.0,
+        -t * squared * (30375.0 - 369603.0 * squared + 765765.0 * squared**2 - 425425.0 * squared**3) / 414720.0,
+    )
+    series = 1.0 + sum(term / order ** (k + 1) for k, term in enumerate(terms))
+    exponent = order * (math.asinh(1.0 / x) - root)  # -order eta, eta = root + ln(x/(1 + root))
+    return 0.5 * math.log(math.pi / (2.0 * order) * t) + exponent + math.log(series) + z

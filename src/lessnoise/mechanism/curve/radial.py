@@ -252,7 +252,8 @@ class RadialCurve:
             cap_low = b.second_cap - constant * power_of_base(m, t_b, m * b.y) * np.maximum(t_high - t_b, 0.0)
             cap_low = np.where(t_high < 1.0, np.maximum(cap_low, 0.0), 0.0)
             b_low = m * cap_low + t_low * rim_low
-            b_high = np.fmin(m * cap_high + t_high * rim_high, m)
+            # The cap inside the unit ball has at most its surface, so B <= M e^y.
+            b_high = np.fmin(m * cap_high + t_high * rim_high, m * radius_a)
         b_low, b_high = b_low * (1.0 - _SLACK), b_high * (1.0 + _SLACK)
 
         drop_kappa, drop_y = width / self.p, np.maximum(a.y - b.y, 0.0)

@@ -20,7 +20,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
-from lessnoise.mechanism.law import register
+from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.sampling import draw
 
@@ -40,7 +40,7 @@ _BLOCK = 256  # rows or columns turned at a time: the noise is the only array of
 
 @register
 @dataclass(frozen=True, slots=True)
-class MatrixGaussian:
+class MatrixGaussian(Plain):
     """Z = W diag(row_deviations) N diag(column_deviations) V^T, with N of independent standard normal entries.
 
     A basis holds its directions as columns; None stands for the coordinate axes. Deviations may be given as lists;
@@ -60,7 +60,6 @@ class MatrixGaussian:
 
     kind: ClassVar[str] = "matrix-gaussian"
     norm: ClassVar[str] = "l2"
-    integer: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for side in ("row", "column"):

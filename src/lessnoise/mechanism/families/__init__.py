@@ -1,0 +1,25 @@
+"""Mechanisms beyond the radial family, one module each: law, curve, losses, sampler and builder together."""
+
+from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, correlated_gaussian
+from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian
+from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
+from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
+from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
+from lessnoise.mechanism.families.product_noise import product_noise
+
+__all__ = [
+    "CorrelatedGaussian",
+    "DiscreteGaussian",
+    "GeneralizedGaussian",
+    "MatrixGaussian",
+    "MvgConstants",
+    "binary_shares",
+    "correlated_gaussian",
+    "discrete_gaussian",
+    "generalized_gaussian",
+    "improved_mvg_phi",
+    "mgm",
+    "mvg",
+    "mvg_constants",
+    "product_noise",
+]
