@@ -13,7 +13,7 @@ import lessnoise as ln
 from lessnoise.mechanism.curve import delta_of, gaussian, l2, radial
 
 WIDTH = 1e-4  # the promise of every bracket, relative
-ORACLE = 1e-8  # relative error of the double integral, measured against 40 digits
+ORACLE = 1e-7  # relative error of the double integral, below 1e-8 where 25 digits were compared
 SIGMAS = 6.0  # a sampled mean is further off with probability 2e-9
 
 EXAMPLES = settings(max_examples=30, deadline=None, derandomize=True)
@@ -136,9 +136,10 @@ def test_general_integrator_agrees_with_the_gaussian_closed_form(dimension, mu, 
     assert found.relative_width <= WIDTH
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4, 7, 12, 25, 40])
+@pytest.mark.parametrize("dimension", [2, 3, 4, 7, 12, 25, 40, 99, 100, 101, 102, 1000, 10_000])
 @pytest.mark.parametrize(("scale", "epsilon"), [(0.7, 1.0), (0.05, 10.0), (3.0, 0.2), (50.0, 1e-3), (0.6, 0.0)])
 def test_general_integrator_agrees_with_the_l2_form(dimension, scale, epsilon):
+    scale = scale / math.sqrt(max(dimension / 40, 1.0))
     case = Case(dimension, float(dimension), 1.0, scale, 1.0, epsilon)
     general = bracket_of(case)
     special = l2.delta_bracket(dimension=dimension, scale=scale, sensitivity=1.0, epsilon=epsilon, tolerance=1e-5)

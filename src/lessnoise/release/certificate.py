@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.sampling import Source
 
 SCHEMA = 1
-ASSUMPTIONS = (
-    "The sensitivity is as the caller stated it, for the stated neighbouring relation.",
-    "The exact curve is that of real-valued noise; rounding of the output to floating point is not covered.",
-    "Each release counts on its own; several releases about the same individuals must be composed.",
-)
+_SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
+_COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
+_ROUNDING = "The exact curve is that of real-valued noise; rounding of the output to floating point is not covered."
+
+
+def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
+    """What the guarantee rests on. Integer noise is drawn and added exactly, so rounding is no concern there."""
+    return (_SENSITIVITY, _COMPOSITION) if mechanism.law.integer else (_SENSITIVITY, _COMPOSITION, _ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Certificate:
     claim_holds: bool | None
     private: bool
     randomness: str
-    assumptions: tuple[str, ...] = ASSUMPTIONS
+    assumptions: tuple[str, ...]
     version: str = __version__
 
     @classmethod
@@ -48,7 +51,7 @@ class Certificate:
             exact, holds = verdict.exact, verdict.holds
         epsilon = 1.0 if mechanism.claim is None else mechanism.claim.epsilon
         guarantee = Guarantee(epsilon, exact.upper, mechanism.neighbours)
-        return cls(mechanism, guarantee, exact, holds, source.private, source.description)
+        return cls(mechanism, guarantee, exact, holds, source.private, source.description, assumptions(mechanism))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

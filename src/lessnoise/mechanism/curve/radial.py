@@ -224,53 +224,97 @@ class RadialCurve:
 
         d ln L/d ln u = -A/L + eta B/L with A = dL/d ln kappa = kappa b^(M-1) vol ratio,
         B = -dL/dy = M e^(My) S(t) (S: sphere-cap fraction) and eta = -dy/d ln u; all positive.
-        kappa and y fall from a to b, so the corners of their box bound every ingredient.
+        kappa and y fall from a to b, so the corners of their box bound every ingredient; d, t and L, in which
+        the two nearly cancel, are bounded by their value at a and the range of their slope as well.
         """
         m = self.dimension
+        step = width / self.p  # of ln u
         constant = math.exp(log_axial_constant(m))
-        radius_a, radius_b = 1.0 + a.growth, 1.0 + b.growth
-        swell_a, swell_b = a.growth * (2.0 + a.growth), b.growth * (2.0 + b.growth)
+        eta = self._eta(a, b)
+        d_low, d_high, t_low, t_high, t_b = self._axial_range(a, b, eta, step)
 
-        d_low, d_high = (swell_b / a.kappa - a.kappa) / 2.0, (swell_a / b.kappa - b.kappa) / 2.0
         d_far = np.maximum(np.abs(d_low), np.abs(d_high))
         d_near = np.where(d_low * d_high < 0.0, 0.0, np.minimum(np.abs(d_low), np.abs(d_high)))
         a_low = b.kappa * constant * power_of_base(m, d_far) * (1.0 - _SLACK)
         a_high = a.kappa * constant * power_of_base(m, d_near) * (1.0 + _SLACK)
 
-        t_low = (b.kappa / radius_a + swell_b / (radius_b * a.kappa)) / 2.0
-        t_high = np.minimum((a.kappa / radius_b + swell_a / (radius_a * b.kappa)) / 2.0, 1.0)
-        t_a = (a.kappa + swell_a / a.kappa) / (2.0 * radius_a)
-        t_b = (b.kappa + swell_b / b.kappa) / (2.0 * radius_b)
         # B = M e^(My) S(t) with S(t) = C(t) + t (1 - t^2)^((M-1)/2) constant/M; C falls with slope
         # -constant (1 - x^2)^((M-1)/2), whose size falls as x grows. S = 1/2 if M = 1.
         if m == 1:
-            b_low, b_high = np.where(t_high < 1.0, 0.5 * radius_b, 0.0), 0.5 * radius_a
+            b_low, b_high = np.where(t_high < 1.0, 0.5 * (1.0 + b.growth), 0.0), 0.5 * (1.0 + a.growth)
         else:
             rim_high = constant * power_of_base(m, t_low, m * a.y)
             rim_low = constant * power_of_base(m, t_high, m * b.y)
+            t_a = _second_axial(a)
             cap_high = a.second_cap + rim_high * np.maximum(t_a - t_low, 0.0)
             cap_low = b.second_cap - constant * power_of_base(m, t_b, m * b.y) * np.maximum(t_high - t_b, 0.0)
             cap_low = np.where(t_high < 1.0, np.maximum(cap_low, 0.0), 0.0)
             b_low = m * cap_low + t_low * rim_low
             # The cap inside the unit ball has at most its surface, so B <= M e^y.
-            b_high = np.fmin(m * cap_high + t_high * rim_high, m * radius_a)
+            b_high = np.fmin(m * cap_high + t_high * rim_high, m * (1.0 + a.growth))
         b_low, b_high = b_low * (1.0 - _SLACK), b_high * (1.0 + _SLACK)
 
-        drop_kappa, drop_y = width / self.p, np.maximum(a.y - b.y, 0.0)
-        lune_high = np.minimum(a.fraction + a.error + b_high * drop_y, b.fraction + b.error + a_high * drop_kappa)
-        lune_high = np.minimum(lune_high, 1.0)
-        lune_low = np.maximum(a.fraction - a.error - a_high * drop_kappa, b.fraction - b.error - b_high * drop_y)
-        lune_low = np.maximum(lune_low, 0.0)
-
-        spent_a, spent_b = self.p * a.used, self.p * b.used
-        eta_low = spent_a / (self.excess + self.p * b.gamma + spent_b) * (1.0 - _SLACK)
-        eta_high = spent_b / (self.excess + self.p * a.gamma + spent_a) * (1.0 + _SLACK)
+        slope_low, slope_high = eta[0] * b_low - a_high, eta[1] * b_high - a_low
+        fall_y = np.maximum(a.y - b.y, 0.0)
+        lune_high = np.minimum(a.fraction + a.error + b_high * fall_y, b.fraction + b.error + a_high * step)
+        lune_high = np.fmin(lune_high, a.fraction + a.error + np.maximum(slope_high, 0.0) * step)
+        lune_low = np.maximum(a.fraction - a.error - a_high * step, b.fraction - b.error - b_high * fall_y)
+        lune_low = np.fmax(lune_low, a.fraction - a.error + np.minimum(slope_low, 0.0) * step)
+        lune_low, lune_high = np.maximum(lune_low, 0.0), np.minimum(lune_high, 1.0)
         return (
             lune_low,
             lune_high,
-            eta_low * b_low / lune_high - a_high / lune_low,
-            eta_high * b_high / lune_low - a_low / lune_high,
+            eta[0] * b_low / lune_high - a_high / lune_low,
+            eta[1] * b_high / lune_low - a_low / lune_high,
         )
+
+    def _eta(self, a: Nodes, b: Nodes) -> tuple[Array, Array]:
+        """Range of eta = -dy/d ln u = p n/(M - k + p G + p n), n = G (e^(py) - 1); G and n grow."""
+        spent_a, spent_b = self.p * a.used, self.p * b.used
+        return (
+            spent_a / (self.excess + self.p * b.gamma + spent_b) * (1.0 - _SLACK),
+            spent_b / (self.excess + self.p * a.gamma + spent_a) * (1.0 + _SLACK),
+        )
+
+    def _axial_range(
+        self, a: Nodes, b: Nodes, eta: tuple[Array, Array], step: Array
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """Ranges of d and t over each cell, by the corners and by the mean value theorem; and t at b."""
+        radius_a, radius_b = 1.0 + a.growth, 1.0 + b.growth
+        swell_a, swell_b = a.growth * (2.0 + a.growth), b.growth * (2.0 + b.growth)
+        d_low, d_high = (swell_b / a.kappa - a.kappa) / 2.0, (swell_a / b.kappa - b.kappa) / 2.0
+        # d' = (swell/kappa + kappa)/2 - eta e^(2y)/kappa.
+        rise_low = (swell_b / a.kappa + b.kappa) / 2.0 - eta[1] * radius_a**2 / b.kappa
+        rise_high = (swell_a / b.kappa + a.kappa) / 2.0 - eta[0] * radius_b**2 / a.kappa
+        d_a = (swell_a / a.kappa - a.kappa) / 2.0
+        padding = _SLACK * (a.kappa + swell_a / a.kappa) * step
+        d_low = np.fmax(d_low, d_a + np.minimum(rise_low, 0.0) * step - padding)
+        d_high = np.fmin(d_high, d_a + np.maximum(rise_high, 0.0) * step + padding)
+
+        t_low = (b.kappa / radius_a + swell_b / (radius_b * a.kappa)) / 2.0
+        t_high = (a.kappa / radius_b + swell_a / (radius_a * b.kappa)) / 2.0
+        # t' = [-(kappa/e^y)(1 - eta) + (e^y - e^-y)/kappa - eta (e^y + e^-y)/kappa]/2.
+        rise_low = (
+            -(a.kappa / radius_b) * (1.0 - eta[0])
+            + swell_b / (radius_b * a.kappa)
+            - eta[1] * (radius_a + 1.0 / radius_a) / b.kappa
+        ) / 2.0
+        rise_high = (
+            -(b.kappa / radius_a) * np.maximum(1.0 - eta[1], 0.0)
+            + swell_a / (radius_a * b.kappa)
+            - eta[0] * (radius_b + 1.0 / radius_b) / a.kappa
+        ) / 2.0
+        t_a = _second_axial(a)
+        padding = _SLACK * (1.0 + a.kappa / radius_a + radius_a / a.kappa) * step
+        t_low = np.fmax(t_low, t_a + np.minimum(rise_low, 0.0) * step - padding)
+        t_high = np.fmin(t_high, t_a + np.maximum(rise_high, 0.0) * step + padding)
+        return d_low, d_high, np.maximum(t_low, 0.0), np.minimum(t_high, 1.0), _second_axial(b)
+
+
+def _second_axial(nodes: Nodes) -> Array:
+    """t, the axial distance of the base disc from the second centre, in units of the second radius."""
+    swell = nodes.growth * (2.0 + nodes.growth)
+    return (nodes.kappa + swell / nodes.kappa) / (2.0 * (1.0 + nodes.growth))
 
 
 def delta_bracket(
