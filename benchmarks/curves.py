@@ -13,11 +13,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import lessnoise as ln
 from lessnoise.mechanism import calibration
 from lessnoise.mechanism.curve import delta_of, gaussian
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def median_ms(task: Callable[[], object], repeats: int = 7) -> float:

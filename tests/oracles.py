@@ -10,8 +10,10 @@ and delta(eps) = E[(1 - e^(eps-L))_+] = P[L > eps] - e^eps P[L < -eps].
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import signal
 from typing import NamedTuple
 
 import mpmath
@@ -28,6 +30,25 @@ class Case(NamedTuple):
     scale: float
     sensitivity: float
     epsilon: float
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float):
+    """Fail a search that does not end, instead of waiting for it (where the platform has interval timers)."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(_number, _frame):
+        raise TimeoutError(f"no answer within {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 # The privacy loss, and its hockey-stick by sampling.
@@ -79,7 +100,7 @@ def delta_monte_carlo(case: Case, *, samples: int, seed: int) -> tuple[float, fl
 
 # The positive form E[(1 - e^(eps-L))_+] as a double integral, in double precision.
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 def _panels(edges):
@@ -150,8 +171,10 @@ def _angle_mean(case: Case, log_radius):
         return total
     first = np.arcsin(np.clip(_threshold_cosine(case, log_radius), -1.0, 1.0))
     window = min(12.0 / math.sqrt(m - 1.0), math.pi / 2)
-    bulk = np.linspace(-window, window, 33)
-    graded = first[:, None] + (math.pi / 2 - first)[:, None] * np.concatenate([[0.0], 2.0 ** np.arange(-50.0, 0.5)])
+    bulk = np.linspace(-window, window, 29)
+    graded = first[:, None] + (math.pi / 2 - first)[:, None] * np.concatenate(
+        [[0.0], 2.0 ** np.arange(-48.0, 0.5, 1.5)]
+    )
     edges = np.concatenate([graded, np.broadcast_to(bulk, (len(first), len(bulk)))], axis=1)
     edges = np.sort(np.clip(edges, first[:, None], math.pi / 2), axis=1)
     x, weights = _panels(edges)
@@ -168,9 +191,9 @@ def delta_positive(case: Case) -> float:
     """E[(1 - e^(eps-L))_+] by Gauss-Legendre panels over radius and direction, graded towards every kink."""
     a = case.k / case.p
     low, high = _reach(a, -1, 90.0), _reach(a, 1, 90.0)
-    edges = [np.linspace(low, high, 41)]
-    edges.append(np.linspace(max(low, -20.0), high, 49))
-    edges.append(np.linspace(max(low, -30.0 * max(case.p, 1.0)), high, 41))
+    edges = [np.linspace(low, high, 31)]
+    edges.append(np.linspace(max(low, -20.0), high, 41))
+    edges.append(np.linspace(max(low, -30.0 * max(case.p, 1.0)), high, 31))
     log_origin = math.log(case.scale) + math.log(a) / case.p
     # Grade towards the radii at which the threshold passes -1 or 1.
     probe = np.linspace(low, high, 2001)
@@ -183,7 +206,7 @@ def delta_positive(case: Case) -> float:
                 middle = 0.5 * (left + right)
                 below = bool(_threshold_cosine(case, np.array([log_origin + middle / case.p]))[0] < level)
                 left, right = (middle, right) if below == rising else (left, middle)
-            steps = (high - low) * 2.0 ** np.arange(-40.0, 0.0, 1.5)
+            steps = (high - low) * 2.0 ** np.arange(-40.0, 0.0, 2.0)
             edges += [np.array([left]), left + steps, left - steps]
     xi, weights = _panels(np.unique(np.clip(np.concatenate(edges), low, high)))
     density = np.exp(_log_weight_radius(a, xi)) * weights
@@ -298,7 +321,7 @@ def gaussian_delta_of_scale(scale: float, sensitivity: float, epsilon: float):
         return gaussian_delta(mpmath.sqrt(2) * mpmath.mpf(sensitivity) / mpmath.mpf(scale), epsilon)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def gaussian_sigma(epsilon: float, delta: float):
     """The analytic Gaussian's sigma at unit sensitivity, by bisection in 60 digits."""
     with mpmath.workdps(60):
@@ -352,16 +375,16 @@ def r1smg_eigenvalue(dimension: int, epsilon: float, delta: float, sensitivity: 
         return float(2 * mpmath.mpf(sensitivity) ** 2 / (mpmath.mpf(epsilon) * psi))
 
 
-def laplace_loss_quantile(dimension: int, probability: float) -> float:
-    """Quantile of X1^2 + X2^2 for independent Exp(1) variables (M = 2), by quadrature."""
-    if dimension != 2:
-        raise NotImplementedError
-    from scipy.optimize import brentq
+def laplace_pair_cdf(q: float) -> tuple[float, float]:
+    """P(X^2 + Y^2 <= q) and its complement for independent Exp(1) variables, over the angle of (x, sqrt(q - x^2))."""
+    r = math.sqrt(q)
 
-    def cdf(q: float) -> float:
-        value, _ = integrate.quad(
-            lambda x: math.exp(-x) * -math.expm1(-math.sqrt(max(q - x * x, 0.0))), 0.0, math.sqrt(q), epsabs=1e-12
-        )
-        return value - probability
+    def below(angle: float) -> float:
+        return r * math.cos(angle) * math.exp(-r * math.sin(angle)) * -math.expm1(-r * math.cos(angle))
 
-    return float(brentq(cdf, 1e-12, 1e5, xtol=1e-10, rtol=1e-12))
+    def above(angle: float) -> float:
+        return r * math.cos(angle) * math.exp(-r * (math.sin(angle) + math.cos(angle)))
+
+    inside, _ = integrate.quad(below, 0.0, math.pi / 2, epsabs=0.0, epsrel=1e-11, limit=200)
+    outside, _ = integrate.quad(above, 0.0, math.pi / 2, epsabs=0.0, epsrel=1e-11, limit=200)
+    return inside, math.exp(-r) + outside

@@ -5,10 +5,10 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import gaussian_sigma
 
 import lessnoise as ln
 from lessnoise.mechanism.calibration import radial_scale
+from oracles import gaussian_sigma, time_limit
 
 # A scale smaller by this much must break the target. Where delta changes more slowly than the scale (members with
 # little mass near the origin have d ln(delta)/d ln(s) = -k), it is this much over k.
@@ -22,7 +22,9 @@ def assert_kept_and_tight(mechanism, slack=TIGHT):
     assert verdict.exact.upper <= mechanism.claim.delta
     assert mechanism.delta(mechanism.claim.epsilon).upper <= mechanism.claim.delta
     law = mechanism.law
-    less = ln.Mechanism("less", ln.Radial(law.k, law.p, law.scale * (1.0 - slack)), mechanism.shape, mechanism.sensitivity)
+    less = ln.Mechanism(
+        "less", ln.Radial(law.k, law.p, law.scale * (1.0 - slack)), mechanism.shape, mechanism.sensitivity
+    )
     assert less.delta(mechanism.claim.epsilon).lower > mechanism.claim.delta
 
 
@@ -107,7 +109,7 @@ def test_radial(dimension, k, p, epsilon, delta):
     assert (mechanism.law.k, mechanism.law.p) == (k, p)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=18, deadline=None, derandomize=True)
 @given(
     st.sampled_from([1, 2, 5, 60, 10**4, 10**9]),
     st.floats(-3.0, 0.7),
@@ -131,7 +133,6 @@ def test_the_scale_is_proportional_to_the_sensitivity():
     for sensitivity in (1e-6, 0.3, 7.0, 1e9):
         scale = radial_scale(dimension=30, k=20, p=1.2, epsilon=0.7, delta=1e-6, sensitivity=sensitivity)
         assert scale == pytest.approx(unit * sensitivity, rel=1e-13)
-        assert scale >= unit * sensitivity
 
 
 def test_noise_falls_with_either_budget():
@@ -155,7 +156,9 @@ def test_the_best_member_beats_the_gaussian_as_published():
     # Minimum over (k, p) of E||n||^2 relative to the analytic Gaussian at (1, 1e-6): 0.515 for M = 10. Any one member
     # is at least that, and a coarse grid comes within a few percent.
     gaussian = ln.analytic_gaussian(**target(1, 1e-6, 10)).expected_loss
-    ratios = [ln.radial(**target(1, 1e-6, 10), k=k, p=p).expected_loss / gaussian for k in (8, 9, 10) for p in (0.8, 1.0)]
+    ratios = [
+        ln.radial(**target(1, 1e-6, 10), k=k, p=p).expected_loss / gaussian for k in (8, 9, 10) for p in (0.8, 1.0)
+    ]
     assert 0.515 * (1.0 - 2e-3) <= min(ratios) <= 0.56
 
 
@@ -181,17 +184,19 @@ def test_published_zhao_sigmas_and_their_order(epsilon, first, second):
     assert two.check().holds
 
 
-def test_a_nearly_pure_l2_target_is_calibrated():
+@pytest.mark.parametrize(("epsilon", "delta"), [(10, 1e-12), (1, 1e-15), (1e-3, 1e-15)])
+def test_a_nearly_pure_l2_target_is_calibrated(epsilon, delta):
     # delta falls from 1e-12 to 0 within one rounding of the scale.
-    mechanism = ln.l2_mechanism(**target(10, 1e-12, 1))
+    with time_limit(2.0):
+        mechanism = ln.l2_mechanism(**target(epsilon, delta, 1))
     assert mechanism.check().holds
-    assert mechanism.law.scale == pytest.approx(0.1, rel=1e-10)
+    assert mechanism.law.scale == pytest.approx(1.0 / epsilon, rel=1e-9)
 
 
 def test_a_pole_so_sharp_that_its_power_underflows():
-    # k = 0.126: nearly all of delta is the mass within D/2 of the origin, P(R < D/2) = P(G < (D/2s)^p), which is at
-    # least (D/2s)^k / Gamma(k/p + 1) * exp(-tiny); the calibrated scale must keep that mass below the target.
+    # k = 0.126: an output within D/2 of f(x) has probability (D/2s)^k / Gamma(k/p + 1) under x and less than a
+    # hundredth of that under x', so delta(1) is at least 0.97 times that mass, which the scale must keep down.
     k, p, delta = 0.126, 4.436, 1e-10
     mechanism = ln.radial(**target(1, delta, 3), k=k, p=p)
     mass = math.exp(k * math.log(0.5 / mechanism.law.scale) - math.lgamma(k / p + 1.0))
-    assert mass <= delta
+    assert 0.97 * mass <= delta

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import gaussian_delta, gaussian_delta_of_scale, gaussian_sigma
 from scipy import special
 
 import lessnoise as ln
 from lessnoise.mechanism.curve import gaussian
+from oracles import gaussian_delta, gaussian_delta_of_scale, gaussian_sigma
 
 EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
 

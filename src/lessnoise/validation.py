@@ -25,7 +25,11 @@ def number(name: str, value: object) -> float:
     """A finite real number; ints, NumPy scalars and bool-free reals are welcome."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InvalidInput(f"{name}={value!r} is not a number: pass an int or a float.")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        size = f"an integer of about {int(math.log10(2.0) * abs(int(value)).bit_length())} digits"
+        raise InvalidInput(f"{name}={size} is too large: pass an ordinary number.") from None
     if not math.isfinite(result):
         raise InvalidInput(f"{name}={result} is not finite: pass an ordinary number.")
     return result
@@ -113,7 +117,7 @@ def whole_number(name: str, value: object, minimum: int = 1) -> int:
 
 def choice(name: str, value: object, allowed: Sequence[object]) -> None:
     """One of a short list of allowed values."""
-    if value not in allowed:
+    if value not in allowed or isinstance(value, bool):  # True == 1
         options = ", ".join(repr(option) for option in allowed)
         raise InvalidInput(f"{name}={value!r} is not known: choose one of {options}.")
 
@@ -132,8 +136,8 @@ def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> N
     """A finite real array of exactly the expected shape, as float64."""
     try:
         result = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInput(f"{name} is not a rectangular array ({error}): pass a NumPy array.") from None
+    except ValueError:
+        raise InvalidInput(f"{name} is not a rectangular array: pass rows of equal length, or a NumPy array.") from None
     if result.dtype.kind not in "iuf":
         raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: convert it to float64 first.")
     if result.shape != expected:

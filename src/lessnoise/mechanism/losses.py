@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.numerics import log_gamma_ratio
+from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 
 def raw_moment(law: Law, dimension: int, order: int) -> float:
@@ -31,7 +37,7 @@ def _(law: Radial, dimension: int, order: int) -> float:
 
 @log_raw_moment.register(Laplace)
 def _(law: Laplace, dimension: int, order: int) -> float:
-    return 2.0 * order * math.log(law.scale) + _log_laplace_moment(dimension, order)
+    return 2.0 * order * math.log(law.scale) + log_sum_moment(_LAPLACE_MOMENTS, dimension, order)
 
 
 def expected_loss(law: Law, dimension: int) -> float:
@@ -57,7 +63,10 @@ def quantile(law: Law, dimension: int, probability: float) -> float:
 
 @quantile.register(Laplace)
 def _(law: Laplace, dimension: int, probability: float) -> float:
-    return law.scale**2 * _laplace_quantile(dimension, probability)
+    if dimension == 1:
+        return law.scale**2 * math.log1p(-probability) ** 2
+    found = sum_quantile(_laplace_survival_integral, _LAPLACE_MOMENTS, _LAPLACE_LONGEST, dimension, probability)
+    return law.scale**2 * found
 
 
 @quantile.register(Radial)
@@ -74,58 +83,13 @@ def _exp(logarithm: float) -> float:
 
 # Laplace: the loss is a sum of M squares of Exp(1) variables X, E[X^(2j)] = (2j)!.
 
-
-def _log_laplace_moment(dimension: int, order: int) -> float:
-    """ln of the raw moment of the sum, from cumulants, which add over coordinates."""
-    single = [math.factorial(2 * j) for j in range(order + 1)]
-    cumulants = [0] * (order + 1)
-    for n in range(1, order + 1):
-        cumulants[n] = single[n] - sum(math.comb(n - 1, j - 1) * cumulants[j] * single[n - j] for j in range(1, n))
-    total = [1] + [0] * order
-    for n in range(1, order + 1):
-        total[n] = sum(math.comb(n - 1, j - 1) * dimension * cumulants[j] * total[n - j] for j in range(1, n + 1))
-    return math.log(total[order])
+_LAPLACE_MOMENTS = tuple(float(math.factorial(2 * j)) for j in range(5))
+_LAPLACE_LONGEST = 45.0**2  # P(X > 45) = 3e-20
 
 
-def _laplace_quantile(dimension: int, probability: float) -> float:
-    """Quantile of the sum of M squared Exp(1) variables, by fast Fourier convolution.
-
-    The law of one square is put on a lattice with each piece's mean kept, so the error is of second
-    order in the spacing: relative error below 1e-5.
-    """
-    if dimension == 1:
-        return math.log1p(-probability) ** 2
-    if dimension > 10**5:
-        return _cornish_fisher(dimension, probability)
-    points = 2**20
-    longest = 45.0**2  # P(X > 45) = 3e-20
-    deviation = math.sqrt(20.0 * dimension)
-    window = longest + 24.0 * deviation
-    spacing = window / points
-    edges = np.sqrt(spacing * np.arange(math.ceil(longest / spacing) + 2))
-    # Integrals of the survival function e^(-sqrt(y)) over each lattice interval.
-    antiderivative = -2.0 * (edges + 1.0) * np.exp(-edges)
-    means = np.diff(antiderivative) / spacing
-    lattice = np.zeros(points)
-    masses = np.concatenate([[1.0 - means[0]], means[:-1] - means[1:]])
-    np.add.at(lattice, np.arange(len(masses)) % points, masses)
-    spectrum = np.fft.rfft(lattice)
-    total = np.fft.irfft(spectrum**dimension, points)
-    # The sum wraps around the window; unroll it from a point far below its mean.
-    first = max(0, math.floor((2.0 * dimension - 0.5 * window) / spacing)) if 2.0 * dimension > window / 2 else 0
-    cumulative = np.cumsum(np.roll(total, -(first % points)))
-    index = int(np.searchsorted(cumulative, probability))
-    before = cumulative[index - 1] if index else 0.0
-    share = (probability - before) / max(cumulative[min(index, points - 1)] - before, 1e-300)
-    return max(spacing * (first + index - 0.5 + float(share)), 0.0)
-
-
-def _cornish_fisher(dimension: int, probability: float) -> float:
-    """The same quantile for M > 10^5 from four cumulants of X^2 (2, 20, 592, 33888); error O(M^(-3/2)) deviations."""
-    z = statistics.NormalDist().inv_cdf(probability)
-    skew = 592.0 / 20.0**1.5 / math.sqrt(dimension)
-    excess = 33888.0 / 400.0 / dimension
-    adjusted = (
-        z + skew * (z * z - 1.0) / 6.0 + excess * (z**3 - 3.0 * z) / 24.0 - skew * skew * (2.0 * z**3 - 5.0 * z) / 36.0
-    )
-    return float(2.0 * dimension + math.sqrt(20.0 * dimension) * adjusted)
+def _laplace_survival_integral(y: Array) -> Array:
+    """Integral of P(X^2 > t) = e^(-sqrt(t)) from 0 to y: 2 (1 - (1 + r) e^(-r)) with r = sqrt(y)."""
+    root = np.sqrt(y)
+    # The series is r^2 - 2 r^3/3 + r^4/4 - r^5/15 + ...; the closed form cancels for small r.
+    series = root**2 * (1.0 - root * (2 / 3 - root * (1 / 4 - root * (1 / 15 - root / 72))))
+    return np.where(root < 1e-2, series, -2.0 * (np.expm1(-root) + root * np.exp(-root)))

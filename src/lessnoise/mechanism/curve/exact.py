@@ -19,6 +19,8 @@ def delta_of(
     law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float = DEFAULT_TOLERANCE
 ) -> Bracket:
     """Bracket of the smallest delta with (epsilon, delta)-DP against the worst neighbour."""
+    if epsilon >= law_pure_epsilon(law, dimension, sensitivity):
+        return Bracket(0.0, 0.0)
     return law_delta(law, dimension, sensitivity, epsilon, tolerance)
 
 
@@ -79,7 +81,7 @@ def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Br
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP; infinite where there is none."""
     pure = law_pure_epsilon(law, dimension, sensitivity)
     if delta == 0.0:
-        return Bracket(pure, pure)
+        return Bracket(pure * (1.0 - 4e-15) if math.isfinite(pure) else pure, pure)
 
     def curve(epsilon: float, tolerance: float) -> Bracket:
         return delta_of(law, dimension, sensitivity, epsilon, tolerance)
@@ -97,4 +99,5 @@ def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Br
     if found is None:  # even the largest epsilon keeps delta above the target
         return Bracket(min(pure, LARGEST_EPSILON), pure)
     lower = 0.0 if found.lower == -math.inf else unit * math.exp(found.lower)
-    return Bracket(lower * (1.0 - 1e-15), unit * math.exp(found.upper) * (1.0 + 1e-15))
+    upper = min(unit * math.exp(found.upper) * (1.0 + 1e-15), pure)
+    return Bracket(min(lower * (1.0 - 1e-15), upper), upper)

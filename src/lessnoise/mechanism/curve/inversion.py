@@ -88,6 +88,7 @@ def _refine(excess: Callable[..., float], low: float, high: float) -> tuple[floa
 def _proved_below(curve: Curve, target: float, x: float, step: float, tolerance: float) -> float:
     """First point of a widening walk up from x at which the upper end is safely within the target."""
     while curve(x, tolerance).upper > target * _SAFE:
+        step = max(step, _smallest_step(x))
         x += step
         step *= 2.0
     return x
@@ -96,8 +97,14 @@ def _proved_below(curve: Curve, target: float, x: float, step: float, tolerance:
 def _proved_above(curve: Curve, target: float, x: float, step: float, tolerance: float) -> float:
     """First point of a widening walk down from x at which the lower end is at least the target."""
     while curve(x, tolerance).lower < target:
+        step = max(step, _smallest_step(x))
         x -= step
         step *= 2.0
         if step > 1e6:
             return -math.inf
     return x
+
+
+def _smallest_step(x: float) -> float:
+    """Enough to move x, however steep the curve."""
+    return 4e-16 * max(1.0, abs(x))

@@ -124,7 +124,9 @@ def _log_bessel(order: float, z: float) -> float:
     if order < 50.0:
         from scipy.special import kve
 
-        return math.log(float(kve(order, z)))
+        scaled = float(kve(order, z))
+        if 0.0 < scaled < math.inf:
+            return math.log(scaled)
     x = z / order
     root = math.hypot(1.0, x)
     t = 1.0 / root

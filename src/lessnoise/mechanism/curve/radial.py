@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 DEFAULT_TOLERANCE = 1e-5
+_LARGEST_LOG_KAPPA = 300.0  # squares must not overflow; smaller balls are left out, their mass added to the upper end
 _SLACK = 1e-9  # relative allowance for rounding in the slope bounds
 
 
@@ -96,9 +97,14 @@ class RadialCurve:
     def _mass_below(self, xi: float) -> float:
         from scipy.special import gammainc
 
-        g = self.shape * math.exp(xi)
-        below = self.excess * gammainc(self.shape, g) + self.k * gammainc(self.shape + 1.0, g)
-        return float(below) / self.dimension
+        log_g = math.log(self.shape) + xi
+        if log_g < -40.0:  # gammainc(a, G) = G^a/Gamma(a+1) to 17 digits, also where G itself underflows
+            first = math.exp(self.shape * log_g - math.lgamma(self.shape + 1.0))
+            second = math.exp((self.shape + 1.0) * log_g - math.lgamma(self.shape + 2.0))
+        else:
+            g = math.exp(log_g)
+            first, second = float(gammainc(self.shape, g)), float(gammainc(self.shape + 1.0, g))
+        return (self.excess * first + self.k * second) / self.dimension
 
     def _mass_above(self, xi: float) -> float:
         from scipy.special import gammaincc
@@ -112,34 +118,54 @@ class RadialCurve:
     def _log_kappa_origin(self) -> float:
         return math.log(self.sensitivity) - math.log(self.scale) - math.log(self.shape) / self.p
 
-    def _solve_y(self, gamma: Array) -> Array:
+    def _solve_y(self, log_gamma: Array) -> Array:
         """Root of (M-k) y + G (e^(py) - 1) = eps; Newton falls monotonically from above."""
-        with np.errstate(divide="ignore", over="ignore"):
-            y: Array = np.log1p(self.epsilon / gamma) / self.p
-        if self.excess == 0.0 or self.epsilon == 0.0:
+        if self.epsilon == 0.0:
+            return np.zeros_like(log_gamma)
+        gamma = np.exp(log_gamma)
+        # ln(1 + eps/G)/p; in logarithms where the quotient would overflow.
+        safe = gamma > 1e-280
+        quotient = self.epsilon / np.where(safe, gamma, 1.0)
+        y: Array = np.where(safe, np.log1p(quotient), math.log(self.epsilon) - log_gamma) / self.p
+        if self.excess == 0.0:
             return y
         y = np.minimum(y, self.epsilon / (self.excess + self.p * gamma))
         for _ in range(80):
-            grown = gamma * np.expm1(self.p * y)
+            grown = self._used(log_gamma, y)
             step = (self.excess * y + grown - self.epsilon) / (self.excess + self.p * (gamma + grown))
             y = y - step
             if np.all(np.abs(step) <= 2.0 * ROUNDING * y):
                 break
         return y
 
+    def _used(self, log_gamma: Array, y: Array) -> Array:
+        """G (e^(py) - 1), at most eps; the exponentials are joined where either alone would leave the floats."""
+        if self.excess == 0.0:
+            return np.full_like(y, self.epsilon)
+        exponent = self.p * y
+        small = exponent < 1.0
+        joined = np.exp(np.minimum(log_gamma + exponent, 700.0)) - np.exp(log_gamma)
+        return np.where(small, np.exp(log_gamma) * np.expm1(np.where(small, exponent, 0.0)), joined)
+
     def _nodes(self, xi: Array) -> Nodes:
-        gamma = self.shape * np.exp(xi)
-        y = self._solve_y(gamma)
-        growth = np.expm1(y)
+        log_gamma = math.log(self.shape) + xi
+        gamma = np.exp(log_gamma)
+        y = self._solve_y(log_gamma)
+        with np.errstate(over="ignore"):
+            growth = np.expm1(y)
         kappa = np.exp(self._log_kappa_origin() - xi / self.p)
         spread = 8.0 + (abs(math.log(self.shape)) + np.abs(xi)) / self.p + abs(self._log_kappa_origin())
         cut = lune(self.dimension, kappa, y, ROUNDING * spread)
-        used = gamma * np.expm1(self.p * y)
+        used = self._used(log_gamma, y)
         mean_free = np.expm1(xi) - xi
         log_weight = (
             log_gamma_peak(self.shape)
             - self.shape * mean_free
-            + np.log((self.excess + self.p * gamma) / self.dimension)
+            + (
+                np.log(self.p / self.dimension) + log_gamma
+                if self.excess == 0.0
+                else np.log((self.excess + self.p * gamma) / self.dimension)
+            )
         )
         weight_error = 1e-12 + ROUNDING * self.shape * (np.abs(xi) + np.abs(np.expm1(xi)))
         return Nodes(
@@ -152,7 +178,9 @@ class RadialCurve:
         """Ends of the integration, the mass left of them that is all lune, and the mass left out."""
         unit = 1.0 / math.sqrt(self.shape)
         high = _march(unit, lambda xi: self._mass_above(xi) <= tail)
-        low = -_march(unit, lambda xi: self._mass_below(-xi) <= tail or self._settled(-xi))
+        floor = self.p * (self._log_kappa_origin() - _LARGEST_LOG_KAPPA)
+        low = -_march(unit, lambda xi: -xi <= floor or self._mass_below(-xi) <= tail or self._settled(-xi))
+        low = max(low, min(floor, 0.5 * high))
         if self._settled(low):
             inside = high
             while inside - low > 1e-3 * min(1.0, unit):
@@ -167,19 +195,19 @@ class RadialCurve:
         return self._disjoint(xi) or self._contained(xi)
 
     def _disjoint(self, xi: float) -> bool:
-        """U + Y < D, with a margin for rounding; both u and Y grow with xi."""
-        kappa, growth = self._pair(xi)
-        return kappa * (1.0 - 1e-12) >= 2.0 + growth
+        """u + Y < D, with a margin for rounding; both u and Y grow with xi."""
+        log_kappa, y = self._pair(xi)
+        return log_kappa - 1e-12 >= math.log1p(math.exp(-y)) + y
 
     def _contained(self, xi: float) -> bool:
         """Y - u > D, with a margin; for k = M and p >= 1, Y - u = (u^p + eps s^p)^(1/p) - u falls with u."""
-        kappa, growth = self._pair(xi)
-        return self.excess == 0.0 and self.p >= 1.0 and growth >= kappa * (1.0 + 1e-12)
+        log_kappa, y = self._pair(xi)
+        return self.excess == 0.0 and self.p >= 1.0 and y > 0.0 and y + math.log(-math.expm1(-y)) >= log_kappa + 1e-12
 
     def _pair(self, xi: float) -> tuple[float, float]:
-        point = np.array([xi])
-        growth = np.expm1(self._solve_y(self.shape * np.exp(point)))
-        return math.exp(self._log_kappa_origin() - xi / self.p), float(growth[0])
+        """ln(D/u) and ln(Y/u)."""
+        y = self._solve_y(np.array([math.log(self.shape) + xi]))
+        return self._log_kappa_origin() - xi / self.p, float(y[0])
 
     def _integrate(self, tail: float, tolerance: float) -> tuple[float, float, float]:
         low, high, whole, outside = self._range(tail)
@@ -214,8 +242,8 @@ class RadialCurve:
 
     def _weight_slope(self, a: Nodes, b: Nodes) -> tuple[Array, Array]:
         """Range of d ln(weight)/d xi = k/p - G + pG/(M-k+pG); G grows with xi."""
-        share_a = self.p * a.gamma / (self.excess + self.p * a.gamma)
-        share_b = self.p * b.gamma / (self.excess + self.p * b.gamma)
+        share_a = 1.0 if self.excess == 0.0 else self.p * a.gamma / (self.excess + self.p * a.gamma)
+        share_b = 1.0 if self.excess == 0.0 else self.p * b.gamma / (self.excess + self.p * b.gamma)
         padding = _SLACK * (1.0 + np.abs(self.shape - a.gamma))
         return self.shape - b.gamma + share_a - padding, self.shape - a.gamma + share_b + padding
 

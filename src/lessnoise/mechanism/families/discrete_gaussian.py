@@ -42,9 +42,10 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid_index, grid_law, integer_array
-from lessnoise.mechanism.families.generalized_gaussian import lattice_quantile, log_sum_moment, subgaussian_delta
+from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -41,6 +40,7 @@ from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 LARGEST_POWER = 100.0
 _ROUNDING = 1e-9  # relative allowance for special functions and sums, three orders above what is measured
 _NODES = 4096
-_LARGEST_CONVOLUTION = 10**5  # entries; beyond, four cumulants say more than a lattice
 
 
 @register
@@ -204,28 +203,6 @@ def square_moments(p: float, order: int) -> list[float]:
     return [math.exp(math.lgamma((2 * j + 1) / p) - math.lgamma(1.0 / p)) for j in range(order + 1)]
 
 
-def log_sum_moment(moments: Sequence[float], dimension: int, order: int) -> float:
-    """ln E[(X_1 + ... + X_M)^order] from the raw moments E[X^j] of one term; only positive numbers are added.
-
-    E[S^n]/n! are the coefficients of the M-th power of the series with coefficients E[X^j]/j!.
-
-    >>> round(math.exp(log_sum_moment([1, 1, 2], 3, 2)), 9)  # Gamma(3): second moment 3 * 4
-    12.0
-    """
-    base = [moments[j] / math.factorial(j) for j in range(order + 1)]
-    power = [1.0] + [0.0] * order
-    while dimension:
-        if dimension & 1:
-            power = _product(power, base)
-        base = _product(base, base)
-        dimension >>= 1
-    return math.log(power[order] * math.factorial(order)) if power[order] > 0.0 else -math.inf
-
-
-def _product(first: list[float], second: list[float]) -> list[float]:
-    return [sum(first[i] * second[n - i] for i in range(n + 1)) for n in range(len(first))]
-
-
 @log_raw_moment.register(GeneralizedGaussian)
 def _(law: GeneralizedGaussian, dimension: int, order: int) -> float:
     known = law.known(dimension)
@@ -243,58 +220,19 @@ def _(law: GeneralizedGaussian, dimension: int, probability: float) -> float:
 
 
 def unit_quantile(p: float, dimension: int, probability: float) -> float:
-    """Quantile of the sum of M squares at scale 1, by fast Fourier convolution; error below 1e-5 of the mean.
-
-    The law of one square is put on a lattice with each piece's mean kept, so the error is of second order in the
-    spacing. Beyond 10^5 entries the expansion of Cornish and Fisher takes over, with an error of order M^(-3/2).
-    """
+    """Quantile of the sum of M squares at scale 1."""
     from scipy.special import gammainc, gammaincc, gammainccinv
 
     moments = square_moments(p, 4)
-    if dimension > _LARGEST_CONVOLUTION:
-        return cornish_fisher(moments, dimension, probability)
-    points = 2**18
     longest = float(gammainccinv(1.0 / p, 1e-20)) ** (2.0 / p)
-    spacing = (longest + 24.0 * math.sqrt(dimension * (moments[2] - moments[1] ** 2))) / points
-    edges = spacing * np.arange(math.ceil(longest / spacing) + 2)
-    power = edges ** (0.5 * p)
-    # Integral of the survival function from 0: y P(x^2 > y) + E[x^2; x^2 < y].
-    below = edges * gammaincc(1.0 / p, power) + moments[1] * gammainc(3.0 / p, power)
-    means = np.diff(below) / spacing
-    masses = np.concatenate([[1.0 - means[0]], means[:-1] - means[1:]])
-    index, share = lattice_quantile(masses, dimension, dimension * moments[1] / spacing, probability, points)
-    return float(max(spacing * (index - 0.5 + share), 0.0))
 
+    def survival_integral(y: Array) -> Array:
+        # y P(x^2 > y) + E[x^2; x^2 < y].
+        power = y ** (0.5 * p)
+        result: Array = y * gammaincc(1.0 / p, power) + moments[1] * gammainc(3.0 / p, power)
+        return result
 
-def lattice_quantile(masses: Array, dimension: int, mean: float, probability: float, points: int) -> tuple[int, float]:
-    """First index at which the law of a sum of M lattice variables reaches a probability, and the share it needs.
-
-    The sum wraps around the window of ``points``; it is unrolled from half a window below its mean.
-    """
-    lattice = np.zeros(points)
-    np.add.at(lattice, np.arange(len(masses)) % points, masses)
-    total = np.fft.irfft(np.fft.rfft(lattice) ** dimension, points)
-    first = max(0, math.floor(mean - 0.5 * points))
-    cumulative = np.cumsum(np.roll(total, -(first % points)))
-    index = min(int(np.searchsorted(cumulative, probability)), points - 1)
-    before = float(cumulative[index - 1]) if index else 0.0
-    share = (probability - before) / max(float(cumulative[index]) - before, 1e-300)
-    return first + index, min(max(share, 0.0), 1.0)
-
-
-def cornish_fisher(moments: Sequence[float], dimension: int, probability: float) -> float:
-    """Quantile of a sum of M independent terms from the raw moments 1..4 of one; error O(M^(-3/2)) deviations."""
-    _, m1, m2, m3, m4 = moments
-    variance = m2 - m1 * m1
-    third = m3 - 3.0 * m2 * m1 + 2.0 * m1**3
-    fourth = m4 - 4.0 * m3 * m1 - 3.0 * m2 * m2 + 12.0 * m2 * m1 * m1 - 6.0 * m1**4
-    z = statistics.NormalDist().inv_cdf(probability)
-    skew = third / variance**1.5 / math.sqrt(dimension)
-    excess = fourth / variance**2 / dimension
-    adjusted = (
-        z + skew * (z * z - 1.0) / 6.0 + excess * (z**3 - 3.0 * z) / 24.0 - skew**2 * (2.0 * z**3 - 5.0 * z) / 36.0
-    )
-    return float(dimension * m1 + math.sqrt(dimension * variance) * adjusted)
+    return sum_quantile(survival_integral, moments, longest, dimension, probability)
 
 
 # Sampling.
