@@ -28,7 +28,7 @@ def number(name: str, value: object) -> float:
     try:
         result = float(value)
     except OverflowError:
-        size = f"an integer of about {int(math.log10(2.0) * abs(int(value)).bit_length())} digits"
+        size = f"an integer of about {int(math.log10(2.0) * int(value.__trunc__()).bit_length())} digits"
         raise InvalidInput(f"{name}={size} is too large: pass an ordinary number.") from None
     if not math.isfinite(result):
         raise InvalidInput(f"{name}={result} is not finite: pass an ordinary number.")
