@@ -132,23 +132,36 @@ def generator(rng: object) -> np.random.Generator | None:
     )
 
 
-def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
-    """A finite real array of exactly the expected shape, as float64."""
+def real_array(
+    value: ArrayLike,
+    name: str = "value",
+    *,
+    kinds: str = "iuf",
+    form: str = "pass rows of equal length, or a NumPy array.",
+    repair: str = "clean or clip the value before release.",
+) -> NDArray[np.float64]:
+    """A finite real array of any shape, as float64; ``kinds`` are the NumPy kinds of dtype that will do."""
     try:
         result = np.asarray(value)
     except ValueError:
-        raise InvalidInput(f"{name} is not a rectangular array: pass rows of equal length, or a NumPy array.") from None
-    if result.dtype.kind not in "iuf":
+        raise InvalidInput(f"{name} is not a rectangular array: {form}") from None
+    if result.dtype.kind not in kinds:
         raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: convert it to float64 first.")
-    if result.shape != expected:
-        raise InvalidInput(
-            f"{name}.shape={result.shape} differs from the mechanism's shape={expected}: "
-            "build the mechanism for this shape or reshape the value."
-        )
     converted = result.astype(np.float64, copy=False)
-    if not np.isfinite(converted).all():
-        position = tuple(int(i) for i in np.argwhere(~np.isfinite(converted))[0])
+    finite = np.isfinite(converted)
+    if not finite.all():
+        position = tuple(int(i) for i in np.argwhere(~finite)[0])
+        where = list(position) if position else ""
+        raise InvalidInput(f"{name}{where}={converted[position]} is not finite: {repair}")
+    return converted
+
+
+def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
+    """A finite real array of exactly the expected shape, as float64."""
+    converted = real_array(value, name)
+    if converted.shape != expected:
         raise InvalidInput(
-            f"{name}{list(position)}={converted[position]} is not finite: clean or clip the value before release."
+            f"{name}.shape={converted.shape} differs from the mechanism's shape={expected}: "
+            "build the mechanism for this shape or reshape the value."
         )
     return converted

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -17,56 +16,31 @@ from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import log_gamma_ratio
+from lessnoise.mechanism.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Shape = int | Sequence[int]
+    from lessnoise.mechanism.target import Shape
 
 OURS = "calibrated on the exact curve by lessnoise"
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Validated arguments that every builder shares."""
+def _gaussian(target: Target, name: str, sigma: float, source: str) -> Mechanism:
+    return target.mechanism(name, Radial(target.dimension, 2.0, math.sqrt(2.0) * sigma), source)
 
-    epsilon: float
-    delta: float
-    sensitivity: float
-    shape: tuple[int, ...]
-    neighbours: Neighbours
 
-    @classmethod
-    def of(
-        cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Neighbours | str
-    ) -> _Target:
-        return cls(
-            validation.epsilon(epsilon),
-            validation.delta(delta),
-            validation.sensitivity(sensitivity),
-            validation.shape(shape),
-            Neighbours.of(neighbours),
-        )
-
-    @property
-    def dimension(self) -> int:
-        return math.prod(self.shape)
-
-    def mechanism(self, name: str, law: Law, source: str) -> Mechanism:
-        claim = Claim(self.epsilon, self.delta, self.neighbours, source)
-        return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
-
-    def gaussian(self, name: str, sigma: float, source: str) -> Mechanism:
-        return self.mechanism(name, Radial(self.dimension, 2.0, math.sqrt(2.0) * sigma), source)
-
-    def calibrated(self, name: str, k: float, p: float) -> Mechanism:
-        scale = radial_scale(
-            dimension=self.dimension, k=k, p=p, epsilon=self.epsilon, delta=self.delta, sensitivity=self.sensitivity
-        )
-        return self.mechanism(name, Radial(k, p, scale), OURS)
+def _calibrated(target: Target, name: str, k: float, p: float) -> Mechanism:
+    scale = radial_scale(
+        dimension=target.dimension,
+        k=k,
+        p=p,
+        epsilon=target.epsilon,
+        delta=target.delta,
+        sensitivity=target.sensitivity,
+    )
+    return target.mechanism(name, Radial(k, p, scale), OURS)
 
 
 def r1smg(
@@ -90,9 +64,9 @@ def r1smg(
     False
     """
     validation.choice("calibration", calibration, ("published", "exact"))
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
     if calibration == "exact":
-        return target.calibrated("r1smg", 1.0, 2.0)
+        return _calibrated(target, "r1smg", 1.0, 2.0)
     dimension = target.dimension
     if dimension <= 2:
         raise InvalidInput(
@@ -130,7 +104,7 @@ def classic_gaussian(
 
     The theorem is stated for epsilon < 1; beyond it the claim can fail, and :meth:`Mechanism.check` says so.
     """
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
     if target.epsilon >= 1.0:
         warnings.warn(
             f"epsilon={target.epsilon:g} is not below 1, the range of the classic Gaussian theorem.",
@@ -138,7 +112,7 @@ def classic_gaussian(
             stacklevel=2,
         )
     sigma = target.sensitivity * math.sqrt(2.0 * math.log(1.25 / target.delta)) / target.epsilon
-    return target.gaussian("classic-gaussian", sigma, "Dwork & Roth 2014, Theorem A.1")
+    return _gaussian(target, "classic-gaussian", sigma, "Dwork & Roth 2014, Theorem A.1")
 
 
 def analytic_gaussian(
@@ -154,9 +128,9 @@ def analytic_gaussian(
     >>> f"{analytic_gaussian(epsilon=1, delta=1e-5, sensitivity=1, shape=10).standard_deviation:.5f}"
     '3.73063'
     """
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
     sigma = target.sensitivity * gaussian.calibrate(target.epsilon, target.delta)
-    return target.gaussian("analytic-gaussian", sigma, "Balle & Wang 2018, Theorem 9")
+    return _gaussian(target, "analytic-gaussian", sigma, "Balle & Wang 2018, Theorem 9")
 
 
 def zhao_gaussian(
@@ -173,7 +147,7 @@ def zhao_gaussian(
     Variant 1 takes a = erfc^-1(2 delta); variant 2 avoids the inverse function and is a little larger.
     """
     validation.choice("variant", variant, (1, 2))
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
     if variant == 1:
         from scipy.special import erfcinv
 
@@ -191,7 +165,7 @@ def zhao_gaussian(
     root = math.sqrt(a * a + target.epsilon)
     total = a + root if a >= 0.0 else target.epsilon / (root - a)
     sigma = target.sensitivity * total / (target.epsilon * math.sqrt(2.0))
-    return target.gaussian(f"zhao-gaussian-{variant}", sigma, f"Zhao et al. 2019, Mechanism {variant}")
+    return _gaussian(target, f"zhao-gaussian-{variant}", sigma, f"Zhao et al. 2019, Mechanism {variant}")
 
 
 def l2_mechanism(
@@ -206,8 +180,8 @@ def l2_mechanism(
 
     See Joseph, Kulesza & Yu (ICML 2025) for the mechanism; the calibration here is on the exact curve.
     """
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
-    return target.calibrated("l2", target.dimension, 1.0)
+    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    return _calibrated(target, "l2", target.dimension, 1.0)
 
 
 def radial(
@@ -226,10 +200,10 @@ def radial(
     >>> m.delta(1).upper <= 1e-6
     True
     """
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
     k, p = validation.positive("k", k), validation.positive("p", p)
     Radial(k, p, 1.0).check_shape(target.shape)
-    return target.calibrated(f"radial(k={k:g}, p={p:g})", k, p)
+    return _calibrated(target, f"radial(k={k:g}, p={p:g})", k, p)
 
 
 def laplace(

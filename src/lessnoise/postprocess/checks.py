@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 
 def released(value: ArrayLike, name: str = "value") -> NDArray[np.float64]:
     """A finite real array of at least one entry, as float64."""
-    try:
-        result = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInput(f"{name} is not a rectangular array ({error}): pass a NumPy array.") from None
-    if result.dtype.kind not in "iuf":
-        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: pass a released array, such as release.value.")
+    result = validation.real_array(value, name, repair="pass a value as it was released.")
     if result.size == 0:
         raise InvalidInput(f"{name}.shape={result.shape} holds no entries: pass a released array.")
-    converted = result.astype(np.float64, copy=False)
-    if not np.isfinite(converted).all():
-        position = tuple(int(i) for i in np.argwhere(~np.isfinite(converted))[0])
-        where = list(position) if position else ""
-        raise InvalidInput(f"{name}{where}={converted[position]} is not finite: pass a value as it was released.")
-    return converted
+    return result
 
 
 def centre(given: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:

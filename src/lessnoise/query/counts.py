@@ -97,19 +97,8 @@ def _bounds(bounds: object) -> tuple[Interval, Interval]:
 
 
 def _points(points: ArrayLike) -> NDArray[np.float64]:
-    try:
-        result = np.asarray(points)
-    except ValueError as error:
-        raise InvalidInput(f"points is not a rectangular array ({error}): pass an (n, 2) array.") from None
+    form = "pass an (n, 2) array, one row of two coordinates per point."
+    result = validation.real_array(points, "points", form=form, repair="drop or repair such rows first.")
     if result.ndim != 2 or result.shape[1] != 2:
-        raise InvalidInput(f"points.shape={result.shape} is not (n, 2): pass one row of two coordinates per point.")
-    if result.dtype.kind not in "iuf":
-        raise InvalidInput(f"points.dtype={result.dtype} is not numeric: convert it to float64 first.")
-    converted = result.astype(np.float64, copy=False)
-    finite = np.isfinite(converted)
-    if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
-        raise InvalidInput(
-            f"points[{row}, {column}]={converted[row, column]} is not finite: drop or repair such rows first."
-        )
-    return converted
+        raise InvalidInput(f"points.shape={result.shape} is not (n, 2): {form}")
+    return result

@@ -84,19 +84,7 @@ def unit_sums(rows: ArrayLike, *, upper: float = 1.0, clip: bool = False) -> Uni
 
 def _table(rows: ArrayLike) -> NDArray[np.float64]:
     form = "pass an (n, d) array, one row per individual and one column per statistic."
-    try:
-        result = np.asarray(rows)
-    except ValueError as error:
-        raise InvalidInput(f"rows is not a rectangular array ({error}): {form}") from None
+    result = validation.real_array(rows, "rows", kinds="biuf", form=form, repair="drop or repair such rows first.")
     if result.ndim != 2 or result.shape[1] == 0:
         raise InvalidInput(f"rows.shape={result.shape} is not (n, d): {form}")
-    if result.dtype.kind not in "biuf":
-        raise InvalidInput(f"rows.dtype={result.dtype} is not numeric: convert it to float64 first.")
-    converted = result.astype(np.float64, copy=False)
-    finite = np.isfinite(converted)
-    if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
-        raise InvalidInput(
-            f"rows[{row}, {column}]={converted[row, column]} is not finite: drop or repair such rows first."
-        )
-    return converted
+    return result

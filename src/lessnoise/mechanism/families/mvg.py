@@ -15,18 +15,17 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian, orthonormal
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike
 
-    Shape = int | Sequence[int]
+    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism.target import Shape
 
 Mode = Literal["isotropic", "unimodal", "equimodal"]
 MODES: tuple[Mode, ...] = ("isotropic", "unimodal", "equimodal")
@@ -163,7 +162,7 @@ def mvg(
     """
     validation.choice("calibration", calibration, ("published", "exact"))
     validation.choice("mode", mode, MODES)
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
     if bound is None and calibration == "published":
         raise InvalidInput(
             "bound=None, but the published MVG needs it: pass the largest Frobenius norm that the value can have, "
@@ -205,7 +204,7 @@ def mgm(
     >>> m.check().holds, m.standard_deviation > 3.74
     (True, True)
     """
-    target = _Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Target.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
     rows, columns = (
         Deviations.constant(1.0, size) if scales is None else Deviations.of(_sized(scales, size, name), name)
         for scales, size, name in (
@@ -236,35 +235,8 @@ def binary_shares(size: int, important: int, fraction: float) -> tuple[float, ..
 # From shares to laws.
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Validated arguments that the builders share."""
-
-    epsilon: float
-    delta: float
-    sensitivity: float
-    shape: tuple[int, int]
-    neighbours: Neighbours
-
-    @classmethod
-    def of(
-        cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Neighbours | str
-    ) -> _Target:
-        return cls(
-            validation.epsilon(epsilon),
-            validation.delta(delta),
-            validation.sensitivity(sensitivity),
-            _matrix_shape(shape),
-            Neighbours.of(neighbours),
-        )
-
-    def mechanism(self, name: str, law: MatrixGaussian, source: str) -> Mechanism:
-        claim = Claim(self.epsilon, self.delta, self.neighbours, source)
-        return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
-
-
 def _unit_law(
-    shape: tuple[int, int], mode: Mode, row_shares: ArrayLike | None, row_basis: ArrayLike | FrozenMatrix | None
+    shape: tuple[int, ...], mode: Mode, row_shares: ArrayLike | None, row_basis: ArrayLike | FrozenMatrix | None
 ) -> MatrixGaussian:
     """Deviations theta_i^(-1/4); isotropic noise has equal shares 1/m."""
     rows, columns = shape
@@ -305,7 +277,7 @@ def _scaled(law: MatrixGaussian, factor: float, *, balanced: bool) -> MatrixGaus
     )
 
 
-def _exact(law: MatrixGaussian, target: _Target, *, balanced: bool) -> MatrixGaussian:
+def _exact(law: MatrixGaussian, target: Target, *, balanced: bool) -> MatrixGaussian:
     """The least scale with sv_min(A) sv_min(B) >= D sigma, sigma that of the analytic Gaussian at D = 1."""
     needed = target.sensitivity * gaussian.calibrate(target.epsilon, target.delta)
     factor = needed / law.smallest_deviation

@@ -1,0 +1,50 @@
+"""The arguments that every builder takes, validated once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lessnoise import validation
+from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessnoise.mechanism.law import Law
+
+    Shape = int | Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to protect, and how well."""
+
+    epsilon: float
+    delta: float
+    sensitivity: float
+    shape: tuple[int, ...]
+    neighbours: Neighbours
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Neighbours | str) -> Target:
+        """Check every argument."""
+        return cls(
+            validation.epsilon(epsilon),
+            validation.delta(delta),
+            validation.sensitivity(sensitivity),
+            validation.shape(shape),
+            Neighbours.of(neighbours),
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    def mechanism(self, name: str, law: Law, source: str) -> Mechanism:
+        """A mechanism for this target, with a source's claim to it."""
+        claim = Claim(self.epsilon, self.delta, self.neighbours, source)
+        return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
