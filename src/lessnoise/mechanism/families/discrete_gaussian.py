@@ -280,7 +280,10 @@ def _offsets(length: int, deviation: float, scale: float, step: float) -> NDArra
     middle = scale * np.exp(np.arange(0.0, math.log(deviation / scale) + step, step))
     far = np.arange(deviation, length, step * deviation)
     nodes = np.concatenate([near, middle, far]).astype(np.int64)
-    return np.unique(np.append(nodes[nodes < length], length))
+    # Nearly sorted already, which a sort uses and np.unique's hashing does not.
+    nodes = np.sort(np.append(nodes[nodes < length], length), kind="stable")
+    fresh = np.diff(nodes, prepend=-1) > 0
+    return nodes[fresh]
 
 
 def _theta(variance: float) -> float:
