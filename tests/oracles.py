@@ -303,6 +303,28 @@ def _difference_kinks(case: Case, low: float, high: float) -> list[float]:
     return found
 
 
+# Geometry.
+
+
+def lune_fraction(dimension: int, kappa: float, y: float):
+    """Share of the unit ball outside a ball of radius e^y at distance kappa, from two caps, in 50 digits."""
+    with mpmath.workdps(50):
+        half = mpmath.mpf(dimension + 1) / 2
+
+        def cap(x):
+            if abs(x) >= 1:
+                return mpmath.mpf(x < 0)
+            tail = mpmath.betainc(half, 0.5, 0, 1 - x * x, regularized=True) / 2
+            return tail if x >= 0 else 1 - tail
+
+        k, log_radius = mpmath.mpf(kappa), mpmath.mpf(y)
+        growth = mpmath.expm1(log_radius)
+        if k >= 2 + growth or k <= growth:
+            return mpmath.mpf(k > growth)
+        first = (mpmath.expm1(2 * log_radius) / k - k) / 2
+        return cap(first) - mpmath.exp(dimension * log_radius) * cap((first + k) * mpmath.exp(-log_radius))
+
+
 # Closed forms, 50 digits.
 
 

@@ -10,7 +10,16 @@ from scipy import stats
 
 import lessnoise as ln
 from lessnoise.mechanism.curve import gaussian, l2, radial
-from oracles import Case, delta_difference, delta_monte_carlo, delta_positive, privacy_loss, r1smg_eigenvalue
+from lessnoise.mechanism.curve.lune import ROUNDING, lune
+from oracles import (
+    Case,
+    delta_difference,
+    delta_monte_carlo,
+    delta_positive,
+    lune_fraction,
+    privacy_loss,
+    r1smg_eigenvalue,
+)
 
 WIDTH = 1e-4  # the promise of every bracket, relative
 ORACLE = 1e-7  # relative error of the double integral, below 1e-8 where 25 digits were compared
@@ -378,6 +387,68 @@ def test_random_cells_bracket_their_integral():
         lower, upper = cell_bracket(curve, start, width)
         integral = cell_integral(curve, start, width)
         assert lower * (1.0 - 1e-9) <= integral <= upper * (1.0 + 1e-9) or integral < 1e-250, (curve, start, width)
+
+
+def slopes_at(curve, xi):
+    """Slope of ln(lune) in ln u at single points: cells of width 0."""
+    nodes = curve._nodes(xi)
+    with np.errstate(all="ignore"):
+        _, _, low, high = curve._lune_slope(nodes, nodes, np.zeros_like(xi))
+    return nodes.fraction, low, high
+
+
+def test_slopes_agree_with_differences_of_the_lune():
+    checked = 0
+    for seed in range(300):
+        curve, start, _ = cell_case(seed)
+        fraction, low, high = slopes_at(curve, np.array([start]))
+        step = 1e-4 * min(1.0, 1.0 / abs(high[0]))
+        beside = curve._nodes(start + curve.p * step * np.array([-2.0, -1.0, 1.0, 2.0])).fraction
+        if fraction[0] < 1e-9 or not (beside > 0.0).all() or (beside >= 1.0).any():
+            continue
+        logs = np.log(beside)
+        slope = (8.0 * (logs[2] - logs[1]) - (logs[3] - logs[0])) / (12.0 * step)
+        assert slope == pytest.approx(low[0], rel=1e-3, abs=1e-4 * abs(high[0]) + 1e-5), (curve, start)
+        assert low[0] == pytest.approx(high[0], rel=1e-4, abs=1e-6)
+        checked += 1
+    assert checked > 150
+
+
+def test_random_cells_cover_every_slope_and_lune_inside():
+    for seed in range(400):
+        curve, start, width = cell_case(seed)
+        inside = np.linspace(start, start + width, 9)
+        fraction, low, high = slopes_at(curve, inside)
+        left, right = (
+            type(ends)(*(field[i : i + 1] for field in ends)) for ends in [curve._nodes(inside)] for i in (0, 8)
+        )
+        with np.errstate(all="ignore"):
+            lune_low, lune_high, slope_low, slope_high = curve._lune_slope(left, right, np.array([width]))
+        slack = 1e-7 * np.abs(high) + 1e-9
+        usable = np.isfinite(low) & np.isfinite(high) & (fraction > 1e-9) & (fraction < 1.0)
+        assert (lune_low * (1.0 - 1e-9) <= fraction).all(), (curve, start, width)
+        assert (fraction <= lune_high * (1.0 + 1e-9)).all(), (curve, start, width)
+        if np.isfinite(slope_low).all() and np.isfinite(slope_high).all():
+            assert (slope_low - slack <= low)[usable].all(), (curve, start, width)
+            assert (high <= slope_high + slack)[usable].all(), (curve, start, width)
+
+
+def test_lunes_against_fifty_digits():
+    rng = np.random.default_rng(12)
+    for _ in range(400):
+        m = int(rng.choice([1, 2, 3, 5, 10, 50, 300, 3000, 20_000]))
+        # Small growth, or e^(My) from nothing to far beyond the range of doubles.
+        y = float(10 ** rng.uniform(-9, 1) if rng.random() < 0.5 else 10 ** rng.uniform(-2, 3.7) / m)
+        if y > 15.0:
+            continue
+        growth = math.expm1(y)
+        kappa = float(
+            growth + 2.0 * 10 ** rng.uniform(-9, 0) if rng.random() < 0.5 else growth * (1 + 10 ** rng.uniform(-6, 1))
+        )
+        found = lune(m, np.array([kappa]), np.array([y]), np.array([ROUNDING]))
+        exact = lune_fraction(m, kappa, y)
+        if exact > 1e-250:
+            assert abs(exact - float(found.fraction[0])) <= found.error[0], (m, kappa, y)
 
 
 @pytest.mark.parametrize(

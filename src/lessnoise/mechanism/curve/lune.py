@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # are within 1e-14; the stated allowances leave two orders of magnitude.
 SPECIAL_FUNCTION_ERROR = 1e-12
 ROUNDING = 4e-16
-_LARGE_EXPONENT = 300.0
+_LARGE_EXPONENT, _SMALL_CAP = 300.0, 1e-280  # beyond, e^(My) C(t) is computed as one exponential
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 _FROM_LEFT = (_NODES + 1.0) / 2.0
@@ -116,11 +116,11 @@ def _cut_balls(
         band[wide] = np.where(d[wide] < 0.0, 1.0 - first_cap, first_cap) - cap[wide]
 
     growing = dimension * y
-    large = growing > _LARGE_EXPONENT
+    large = (growing > _LARGE_EXPONENT) | (cap < _SMALL_CAP)
     excess = np.expm1(np.where(large, 0.0, growing)) * cap
     second_cap = excess + cap
     if large.any():
-        second_cap[large] = excess[large] = _large_cap(
+        second_cap[large] = _large_cap(
             dimension,
             y[large],
             d[large],
@@ -128,6 +128,7 @@ def _cut_balls(
             t[large],
             (one_minus_t * one_plus_t)[large],
         )
+        excess[large] = -np.expm1(-growing[large]) * second_cap[large]
     along_kappa = kappa * constant * power_of_base(dimension, d)
     # M e^(My) S(t), with the sphere cap S(t) = C(t) + t (1 - t^2)^((M-1)/2) constant/M.
     along_y = dimension * second_cap + t * constant * power_of_base(dimension, t, growing)
@@ -137,7 +138,7 @@ def _cut_balls(
 
 
 def _large_cap(dimension: int, y: Array, d: Array, base_squared: Array, t: Array, complement: Array) -> Array:
-    """e^(My) C(t) where e^(My) alone would overflow, so that t is far in the tail.
+    """e^(My) C(t) where either factor alone would leave the range of doubles, so that t is far in the tail.
 
     Since 1 - t^2 = b^2 e^(-2y), it equals e^(-y) b^(M+1) t F constant/(M+1), F being the continued
     fraction of the incomplete beta function (DLMF 8.17.22).
