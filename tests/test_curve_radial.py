@@ -326,6 +326,18 @@ def test_epsilon_and_delta_are_inverse(case):
     assert above.upper - below.lower <= 5e-3 * case.epsilon
 
 
+@pytest.mark.parametrize(("dimension", "p", "scale"), [(1, 0.5, 0.25), (3, 0.5, 0.25), (7, 0.8, 2.0), (50, 0.3, 1e-3)])
+def test_heavy_tails_without_a_pole_are_pure(dimension, p, scale):
+    # For k = M and p <= 1 the loss (|n+v|^p - |n|^p)/s^p is at most (D/s)^p, which it reaches at n = 0.
+    mechanism = ln.Mechanism("test", ln.Radial(dimension, p, scale), (dimension,), 1.0)
+    pure = scale**-p
+    found = mechanism.epsilon(0)
+    assert found.lower <= pure * (1.0 + 1e-15)
+    assert pure * (1.0 - 1e-15) <= found.upper <= pure * (1.0 + 1e-13)
+    assert mechanism.delta(found.upper).upper == 0.0
+    assert mechanism.delta(0.5 * pure).lower > 0.0
+
+
 def test_delta_at_zero_is_the_total_variation():
     # For k = M, p = 2: erf(mu / (2 sqrt 2)); for any law it is the sampled mean of (1 - e^-L)_+.
     case = Case(6, 6.0, 2.0, math.sqrt(2.0), 1.0, 0.0)
