@@ -18,6 +18,7 @@ from lessnoise.mechanism.families import (
     GeneralizedGaussian,
     MatrixGaussian,
     MvgConstants,
+    Shells,
     binary_shares,
     correlated_gaussian,
     discrete_gaussian,
@@ -27,8 +28,10 @@ from lessnoise.mechanism.families import (
     mvg,
     mvg_constants,
     product_noise,
+    shells,
 )
 from lessnoise.mechanism.law import Laplace, Radial
+from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release import Certificate, Release
 
@@ -50,6 +53,7 @@ __all__ = [
     "Neighbours",
     "Radial",
     "Release",
+    "Shells",
     "Verdict",
     "__version__",
     "analytic_gaussian",
@@ -61,11 +65,14 @@ __all__ = [
     "improved_mvg_phi",
     "l2_mechanism",
     "laplace",
+    "least_noise",
+    "loss_lower_bound",
     "mgm",
     "mvg",
     "mvg_constants",
     "product_noise",
     "r1smg",
     "radial",
+    "shells",
     "zhao_gaussian",
 ]
