@@ -89,6 +89,10 @@ EntryBound = Annotated[
     typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
 ]
 Integer = Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")]
+Objective = Annotated[
+    str,
+    typer.Option(help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 
@@ -115,4 +119,4 @@ def console() -> Console:
     return plain if plain.is_terminal else Console(highlight=False, width=150)
 
 
-from lessnoise.cli import check, claims, demo, plan, release  # noqa: E402, F401  (each registers its command)
+from lessnoise.cli import check, claims, demo, frontier, plan, release  # noqa: E402, F401  (each registers its command)

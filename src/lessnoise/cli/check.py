@@ -18,6 +18,7 @@ from lessnoise.cli.app import (
     K,
     L1Sensitivity,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     Shape,
@@ -44,6 +45,7 @@ def check(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     integer: Integer = False,
     json: AsJson = False,
 ) -> None:
@@ -71,6 +73,7 @@ def check(
         bound,
         entry_bound,
         integer,
+        objective,
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)

@@ -18,6 +18,7 @@ from lessnoise.cli.app import (
     K,
     L1Sensitivity,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     app,
@@ -36,7 +37,10 @@ def release(
     epsilon: Epsilon,
     delta: Delta,
     mechanism: Annotated[
-        str, typer.Option(help="Mechanism by name; 'best' is the certified one of least expected loss.")
+        str,
+        typer.Option(
+            help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with."
+        ),
     ] = BEST,
     l1_sensitivity: L1Sensitivity = None,
     neighbours: NeighboursOption = "add/remove",
@@ -44,6 +48,7 @@ def release(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     seed: Annotated[
         int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
     ] = None,
@@ -75,6 +80,7 @@ def release(
         bound,
         entry_bound,
         integer=value.dtype.kind in "iu",
+        objective=objective,
     )
     entry = None if mechanism == BEST else find(mechanism)
     with warnings.catch_warnings(record=True) as caught:
@@ -88,8 +94,11 @@ def release(
         return
     out = console()
     out.print(f"wrote {target} and its certificate")
-    out.print(f"mechanism  {built.name}, noise sd per entry {built.standard_deviation:.5g}")
+    chosen = "" if built.design is None else f" ({built.design.choice})"
+    out.print(f"mechanism  {built.name}{chosen}, noise sd per entry {built.standard_deviation:.5g}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
+    if built.design is not None and built.design.note:
+        out.print(f"note       {built.design.note}")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise.files import check_free, write_together
 from lessnoise.report import plots, text
+from lessnoise.report.canvas import COLOURS
 from lessnoise.report.demo import CONTROL
 from lessnoise.report.style import CSS
 
@@ -133,7 +134,7 @@ def _table_row(row: DemoRow, first_failing: bool) -> str:
         text.number(row.standard_deviation),
         *(text.number(value, 3) for value in (row.expected_loss, *row.loss_quantiles, row.observed_loss)),
     ]
-    dot = f'<span class="dot" style="background:{plots.COLOURS[row.key]}"></span>'
+    dot = f'<span class="dot" style="background:{COLOURS[row.key]}"></span>'
     opening = '<tr class="first-failing">' if first_failing else "<tr>"
     return f'{opening}<th scope="row">{dot}{_prose(row.label)}</th>' + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 

@@ -250,7 +250,7 @@ def shells(
     """
     sizes, sensitivity = validation.shape(shape), validation.sensitivity(sensitivity)
     relation = Neighbours.of(neighbours)
-    law = Shells(math.prod(sizes), tuple(edges), tuple(probabilities))
+    law = Shells(math.prod(sizes), _numbers("edges", edges), _numbers("probabilities", probabilities))
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:

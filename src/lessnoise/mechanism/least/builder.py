@@ -9,7 +9,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.law import Laplace, Radial
-from lessnoise.mechanism.least.design import Design
+from lessnoise.mechanism.least.design import SMALLEST_GAIN, Design
 from lessnoise.mechanism.least.goal import Goal
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.target import Target
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.target import Shape
 
 NAME = "least-noise"
+__all__ = ["NAME", "SMALLEST_GAIN", "least_noise", "loss_lower_bound", "optimality"]
 
 
 def least_noise(
@@ -93,7 +94,7 @@ def optimality(mechanism: Mechanism) -> float:
         )
     if law.integer or not (law.norm == "l2" or (dimension == 1 and isinstance(law, Laplace))):
         raise InvalidInput(
-            f"mechanism={mechanism.name!r} has no l2 sensitivity, and optimality is not defined without: compare losses."
+            f"mechanism={mechanism.name!r} has no l2 sensitivity, without which there is no optimality: compare losses."
         )
     if not mechanism.check().holds:
         raise InvalidInput(

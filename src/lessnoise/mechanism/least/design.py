@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+SMALLEST_GAIN = 1e-3
+"""Share of the loss below which a gain over the Gaussian is given up for its simplicity."""
+
 
 @dataclass(frozen=True, slots=True)
 class Design:

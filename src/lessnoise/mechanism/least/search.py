@@ -11,11 +11,12 @@ import numpy as np
 
 from lessnoise.errors import LessnoiseError
 from lessnoise.mechanism.calibration import radial_scale
-from lessnoise.mechanism.curve import delta_of
+from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.families.shells import Shells, calibrated
 from lessnoise.mechanism.law import Radial, law_from_dict
 from lessnoise.mechanism.least import family, store
 from lessnoise.mechanism.least.chain import Problem, newton
+from lessnoise.mechanism.least.design import SMALLEST_GAIN
 from lessnoise.mechanism.least.objective import Power, Ramp
 from lessnoise.mechanism.least.staircase import design_epsilon, solve, usable
 from lessnoise.mechanism.least.starts import MAX_STEPS, TooManySteps, begin
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.least.chain import Chain
     from lessnoise.mechanism.least.goal import Goal
 
-SMALLEST_GAIN = 1e-3  # of the loss: below, the Gaussian
 SIMPLER = 1e-5  # a radial member is preferred to shells that are better by less
 _LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
 _SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
@@ -83,12 +83,14 @@ def _stretched(
 
 def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
     """Candidates in order of simplicity; each has a delta proved within the target."""
-    gaussian = _member(dimension, float(dimension), 2.0, epsilon, delta)
-    candidates: list[Radial | Shells] = [gaussian]
+    normal = Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.calibrate(epsilon, delta))
+    candidates: list[Radial | Shells] = [normal]
     notes = []
     with np.errstate(all="ignore"):
         try:
-            candidates.append(_member(dimension, float(dimension), 1.0, epsilon, delta))
+            target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0}
+            scale = radial_scale(dimension=dimension, k=dimension, p=1.0, **target)
+            candidates.append(Radial(float(dimension), 1.0, scale))
         except _FAILURES as failure:
             notes.append(_sentence("the l2 mechanism", failure))
         if dimension <= _LARGEST_STAIRCASE:
@@ -130,10 +132,6 @@ def _choose(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> Ra
 def _sentence(what: str, failure: Exception) -> str:
     reason = str(failure) or type(failure).__name__
     return f"{what} was left out ({reason})"
-
-
-def _member(dimension: int, k: float, p: float, epsilon: float, delta: float) -> Radial:
-    return Radial(k, p, radial_scale(dimension=dimension, k=k, p=p, epsilon=epsilon, delta=delta, sensitivity=1.0))
 
 
 def staircase(dimension: int, epsilon: float, delta: float, goal: Goal) -> Chain:
