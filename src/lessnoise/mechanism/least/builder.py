@@ -77,11 +77,11 @@ def loss_lower_bound(
     >>> 1 <= best / bound < 1.01
     True
     """
-    from lessnoise.mechanism.least.bound import proved_bound
+    from lessnoise.mechanism.least.optimum import proved_bound
 
     target, goal = Target.of(epsilon, delta, sensitivity, shape, Neighbours.ADD_REMOVE), Goal.of(objective)
     unit = proved_bound(target.dimension, target.epsilon, target.delta, goal)
-    return unit * target.sensitivity ** (1.0 if goal.name == "l2" else 2.0) * (1.0 - 1e-15)
+    return float(unit * target.sensitivity ** (1.0 if goal.name == "l2" else 2.0) * (1.0 - 1e-15))
 
 
 def optimality(mechanism: Mechanism) -> float:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.least.goal import Goal
 
 SIMPLER = 1e-5  # a radial member is preferred to shells that are better by less
-_LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
+LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
 _SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
 _SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find
 
-_FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +91,17 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
             target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0}
             scale = radial_scale(dimension=dimension, k=dimension, p=1.0, **target)
             candidates.append(Radial(float(dimension), 1.0, scale))
-        except _FAILURES as failure:
+        except FAILURES as failure:
             notes.append(_sentence("the l2 mechanism", failure))
-        if dimension <= _LARGEST_STAIRCASE:
+        if dimension <= LARGEST_STAIRCASE:
             try:
                 candidates.append(_shells(dimension, epsilon, delta, goal))
-            except _FAILURES as failure:
+            except FAILURES as failure:
                 notes.append(_sentence("the shell mechanism", failure))
         if _family_may_win(candidates, dimension, goal):
             try:
                 candidates.append(family.best_member(dimension, epsilon, delta, goal))
-            except _FAILURES as failure:
+            except FAILURES as failure:
                 notes.append(_sentence("the radial family", failure))
     kept = [law for law in candidates if delta_of(law, dimension, 1.0, epsilon).upper <= delta]
     if len(kept) < len(candidates):
