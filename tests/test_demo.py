@@ -199,7 +199,7 @@ def test_page_is_well_formed_self_contained_and_described(html, result):
     assert checker.open == []
     assert checker.headings[0] == "h1"
     assert checker.headings.count("h1") == 1
-    assert len(checker.images) == len(result.rows) + 5  # the maps, the truth, the scale, three pictures
+    assert len(checker.images) == len(result.rows) + 6  # the maps, the truth, the scale, four pictures
     assert all(len(image["alt"]) > 20 for image in checker.images)
     assert all(reference.startswith("data:image/") for reference in checker.references)
     assert "http" not in re.sub(r"base64,[^\"]*", "", html)

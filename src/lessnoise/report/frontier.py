@@ -51,11 +51,14 @@ def frontier(
     epsilons: Sequence[float] = EPSILONS,
     dimensions: Sequence[int] = DIMENSIONS,
     bounds: bool = True,
+    radial: bool = True,
     progress: Progress | None = None,
 ) -> list[FrontierPoint]:
-    """One point for each epsilon and dimension. ``progress(label, done, total)`` is called before each and at the end.
+    """One point for each epsilon and dimension, with the proved ``bounds`` and the best ``radial`` member if wanted.
 
-    >>> [point] = frontier(epsilons=[1.0], dimensions=[2], bounds=False)
+    ``progress(label, done, total)`` is called before each point and at the end.
+
+    >>> [point] = frontier(epsilons=[1.0], dimensions=[2], bounds=False, radial=False)
     >>> round(point.least, 3), point.choice
     (0.167, '31 shells')
     """
@@ -71,28 +74,29 @@ def frontier(
     for done, (epsilon, dimension) in enumerate(settings):
         if progress is not None:
             progress(f"epsilon = {epsilon:g}, M = {dimension}", done, len(settings))
-        points.append(_point(dimension, epsilon, delta, bounds))
+        points.append(_point(dimension, epsilon, delta, bounds, radial))
     if progress is not None:
         progress("done", len(settings), len(settings))
     return points
 
 
-def _point(dimension: int, epsilon: float, delta: float, with_bound: bool) -> FrontierPoint:
+def _point(dimension: int, epsilon: float, delta: float, with_bound: bool, with_radial: bool) -> FrontierPoint:
     from lessnoise.mechanism.least.family import best_member
 
     target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": dimension}
     goal = Goal.of("squared")
     unit = analytic_gaussian(**target).expected_loss
+    l2 = l2_mechanism(**target).expected_loss / unit
     least = least_noise(**target)
     radial = None
-    if dimension >= _SMALLEST_RADIAL:
+    if with_radial and dimension >= _SMALLEST_RADIAL:
         radial = math.exp(2.0 * goal.log_size(best_member(dimension, epsilon, delta, goal), dimension)) / unit
     return FrontierPoint(
         dimension=dimension,
         epsilon=epsilon,
         delta=delta,
-        l2=l2_mechanism(**target).expected_loss / unit,
-        radial=radial if radial is None else min(radial, 1.0),
+        l2=l2,
+        radial=radial if radial is None else min(radial, l2, 1.0),
         least=least.expected_loss / unit,
         choice=least.design.choice if least.design is not None else "",
         bound=loss_lower_bound(**target) / unit if with_bound else None,
@@ -146,6 +150,6 @@ def _panel(axes: Axes, points: list[FrontierPoint], floor: float) -> None:
     axes.plot(size, [p.least for p in points], color=INK, marker="o", markersize=4, linewidth=1.4, label="least noise")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_ylim(floor, 3.0)
+    axes.set_ylim(floor, 1.7)
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -284,8 +284,9 @@ def calibrated(law: Shells, *, sensitivity: float, epsilon: float, delta: float)
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if within(middle) else (middle, high)
+    margin = 1e-15
     scaled = law.scaled(math.exp(high))
     while law_delta(scaled, law.dimension, sensitivity, epsilon, 0.0).upper > delta:  # rounding of the edges
-        high += 1e-12
-        scaled = law.scaled(math.exp(high))
+        scaled = law.scaled(math.exp(high) * (1.0 + margin))
+        margin *= 8.0
     return scaled

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from lessnoise.mechanism.least.chain import Chain, evaluate
+from lessnoise.mechanism.least.starts import MAX_STEPS, TooManySteps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.least.chain import Problem
 
     Array = NDArray[np.float64]
+
+
+_MAX_TERMS = 10 * MAX_STEPS  # of which most are cut off
 
 
 def solve_line(problem: Problem) -> Chain:
@@ -27,7 +31,9 @@ def solve_line(problem: Problem) -> Chain:
     def radii(first: float) -> Array:
         # delta Z = p q^(K-2) (rho_{K-2} + 1 - R) + q^(K-1), linear in the last radius R.
         longest = int((math.log(max(p, 1e-300) / target) + 40.0) / epsilon) + 20 if p > target * 1e-3 else 20
-        longest = min(longest, int(0.5 / target) + 20, 5_000_000)
+        longest = min(longest, int(0.5 / target) + 20)
+        if longest > _MAX_TERMS:
+            raise TooManySteps("too many steps")
         k = np.arange(longest)
         rho = first + k
         inner = np.cumsum(q**k * rho) * p
@@ -55,5 +61,7 @@ def solve_line(problem: Problem) -> Chain:
     )
     first = float(found.x) if found.fun < values[i] else float(grid[i])
     best = radii(first)
+    if len(best) > MAX_STEPS:
+        raise TooManySteps(f"{len(best)} steps")
     expected, delta = evaluate(problem, best)
     return Chain(1, epsilon, best, np.zeros(len(best) - 1), 0.0, expected, expected, delta, 0.0, 0, 0.0)
