@@ -95,6 +95,8 @@ class Dual:
         matrix.data[np.abs(matrix.data) < 1e-12] = 0.0
         matrix.eliminate_zeros()
         variables = matrix.shape[1]
+        if not (variables and np.all(np.isfinite(matrix.data))):
+            return None
         nodal = np.repeat(np.arange(node_count), size)[self.keep]
         per_level = np.tile(self.target / self.averages.fraction, node_count)[self.keep]
         sums = sparse.csr_matrix((per_level, (nodal, np.arange(variables))), shape=(node_count, variables))

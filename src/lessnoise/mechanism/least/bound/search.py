@@ -61,11 +61,12 @@ def _line(
         yield lambda left: rearrangement.lower_bound(epsilon, delta, objective, expected, reach, cells=cells)
     if 0.3 < epsilon < 8.0:
         gamma = float(chain.radii[0]) if chain is not None else 0.5
-        for per_unit in (32, 64):
-            yield lambda left, n=per_unit: shorter.lower_bound(  # type: ignore[misc]
-                epsilon, delta, objective, expected, gamma, reach, per_unit=n, limit=left
-            )
-    yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
+        fine = round(min(max(80.0 * epsilon, 40.0), 64.0))
+        yield lambda left: shorter.lower_bound(
+            epsilon, delta, objective, expected, gamma, reach, per_unit=fine, limit=left
+        )
+    if epsilon >= 0.7:
+        yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
 
 
 def from_fewer(
@@ -137,6 +138,8 @@ def _caps(
         levels = 16
         while count <= _FINEST:
             yield lambda left, n=count, k=levels: attempt(n, k, left)  # type: ignore[misc]
+            if len(estimates) > 1 and estimates[-1] - estimates[-2] < 0.1 * (goal * expected - estimates[-1]):
+                return  # what is lacking is not nodes
             lacking = (expected - estimates[-1]) / ((1.0 - goal) * expected)
             factor = min(max(1.7 * lacking, 2.0), 4.5) if math.isfinite(lacking) else 2.0
             if count < _FINEST < factor * count:
