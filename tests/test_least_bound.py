@@ -119,7 +119,7 @@ def cost(law, dimension, order):
     return raw_moment(law, dimension, math.ceil(order / 2.0)) ** (order / (2.0 * math.ceil(order / 2.0)))
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     dimension=st.sampled_from([1, 1, 2, 3, 4, 7, 20, 60, 300]),
     log_epsilon=st.floats(math.log(0.03), math.log(12.0)),
