@@ -33,8 +33,8 @@ def lower_bound(
     whatever they are, the value returned is a lower bound. ``limit`` is in seconds, kept roughly.
 
     >>> from lessnoise.mechanism.least.objective import Power
-    >>> bound = lower_bound(1, 1.0, 1e-6, Power(2.0), None, 1.92)
-    >>> 1.88 < bound.value < 1.92  # Laplace noise of scale 1 has E n^2 = 2
+    >>> bound = lower_bound(1, 0.1, 1e-6, Power(2.0), None, 200.0)
+    >>> 198.0 < bound.value < 200.0  # Laplace noise of scale 10 has E n^2 = 200
     True
     """
     from lessnoise.mechanism.least.bound.search import attempts

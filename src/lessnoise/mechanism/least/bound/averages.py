@@ -67,6 +67,7 @@ class Averages:
         self.sphere = Sphere(dimension)
         self.dimension, self.nodes, self.levels = dimension, nodes, levels
         self.fraction = self.sphere.cap(levels)
+        self.sine_squared = (1.0 - levels) * (1.0 + levels)
 
     def hats(self, r: Array) -> tuple[Indices, Array, NDArray[np.bool_]]:
         """For each radius: its cell, the share of the cell's right node, and whether it is on the grid at all."""
@@ -91,10 +92,10 @@ class Averages:
         # 1 - t directly: in low dimension the mass of a small cap is the root of it.
         gap = np.clip((a - (column - shift)) * (a + (column - shift)) / (2.0 * column * shift), 0.0, 2.0)
         mass, moment = self._caps(column, shift, 1.0 - gap, gap * (2.0 - gap))
-        g = np.sqrt(column**2 - shift**2 * (1.0 - levels**2)[None, :])
+        g = np.sqrt(column**2 - shift**2 * self.sine_squared[None, :])
         inner = (column - shift) * (column + shift) / (g + shift * levels[None, :])  # g - d x
         t_level = (inner * levels[None, :] + shift) / column
-        limit, moment_limit = self._caps(column, shift, t_level, (inner / column) ** 2 * (1.0 - levels**2)[None, :])
+        limit, moment_limit = self._caps(column, shift, t_level, (inner / column) ** 2 * self.sine_squared[None, :])
         below = mass[:, :, None] <= limit[:, None, :]
         cumulative = np.where(below, mass[:, :, None], limit[:, None, :])
         cumulative_y = np.where(below, moment[:, :, None], moment_limit[:, None, :])

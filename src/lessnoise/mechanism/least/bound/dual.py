@@ -95,6 +95,8 @@ class Dual:
         matrix.data[np.abs(matrix.data) < 1e-12] = 0.0
         matrix.eliminate_zeros()
         variables = matrix.shape[1]
+        if not (variables and np.all(np.isfinite(matrix.data))):
+            return None
         nodal = np.repeat(np.arange(node_count), size)[self.keep]
         per_level = np.tile(self.target / self.averages.fraction, node_count)[self.keep]
         sums = sparse.csr_matrix((per_level, (nodal, np.arange(variables))), shape=(node_count, variables))
@@ -104,14 +106,18 @@ class Dual:
         cost = np.concatenate([np.zeros(variables), np.ones(tests), [-1.0]])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            begun = time.perf_counter()
             for tolerance in (1e-6, 1e-4):
+                left = limit - (time.perf_counter() - begun)
+                if left <= 0.0:
+                    return None
                 found = linprog(
                     cost,
                     A_ub=sparse.vstack([top, bottom]).tocsr(),
                     b_ub=np.concatenate([self.f(r) - self.margin(r), np.zeros(node_count)]),
                     bounds=[(0.0, None)] * (variables + tests) + [(None, None)],
                     method="highs-ipm",
-                    options={"run_crossover": "off", "time_limit": limit, "ipm_optimality_tolerance": tolerance},
+                    options={"run_crossover": "off", "time_limit": left, "ipm_optimality_tolerance": tolerance},
                 )
                 if found.x is not None and np.all(np.isfinite(found.x)):
                     break

@@ -12,8 +12,12 @@ from lessnoise.mechanism.least.bound.averages import Grid, Test
 from lessnoise.mechanism.least.sphere import Sphere
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lessnoise.mechanism.least.bound.guide import Guide
     from lessnoise.mechanism.least.objective import Objective
+
+    Array = NDArray[np.float64]
 
 _WIDEST = 0.45  # largest cap fraction used
 
@@ -35,7 +39,7 @@ def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels:
     grid = np.concatenate(nodes)
     sigma = guide.sigma[: max(cut, 1)]
     least = math.exp(float(sigma.min())) / 3.0
-    fractions = np.exp(np.linspace(math.log(least), math.log(_WIDEST), levels))
+    fractions = _fractions(sphere, least, _WIDEST, levels)
     tests = [Test(1.0, len(grid))]
     near = np.exp(np.interp(grid, radii[: len(sigma)], sigma))
     masks = [fractions[None, :] > near[:, None] / 3.0]
@@ -45,7 +49,7 @@ def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels:
         count = min(math.ceil(1.0 / (0.8 * ball)), 24)
         core = int(np.searchsorted(grid, ball * (1 + 1e-12), side="right"))
         tests += [Test(1.0 - i / count, core) for i in range(1, count)]
-        masks += [np.broadcast_to(fractions > 0.04, (core, levels))] * (count - 1)
+        masks += [np.broadcast_to(fractions > 0.04, (core, len(fractions)))] * (count - 1)
     return Grid(grid, sphere.rim(fractions).cosine, tuple(tests), np.concatenate([mask.ravel() for mask in masks]))
 
 
@@ -69,6 +73,13 @@ def smooth_grid(guide: Guide, objective: Objective, *, count: int, levels: int, 
     trusted = min(max(guide.outer(1.0 - log_target), 2), len(guide.sigma))
     small, large = guide.wanted(grid, objective, low, trusted)
     least, most = float(small.min()) / 2.0, min(float(large.max()) * 4.0, _WIDEST)
-    fractions = np.exp(np.linspace(math.log(least), math.log(most), levels))
+    fractions = _fractions(sphere, least, most, levels)
     mask = wide | (fractions[None, :] > small[:, None] / 4.0) & (fractions[None, :] < large[:, None] * 12.0)
     return Grid(grid, sphere.rim(fractions).cosine, (Test(1.0, len(grid)),), mask.ravel())
+
+
+def _fractions(sphere: Sphere, least: float, most: float, levels: int) -> Array:
+    """Cap fractions in equal ratios, none so small that its cosine is hard to tell from 1."""
+    floor = max(float(sphere.cap(np.array([1.0 - 1e-13]))[0]), 1e-100)
+    most = min(max(most, 2.0 * floor, 1e-90), _WIDEST)
+    return np.geomspace(min(max(least, floor), 0.5 * most), most, levels)

@@ -91,6 +91,8 @@ class Proof:
     ) -> None:
         if any(table.values.min() < 0.0 or table.values[-1].any() for table in tables) or levels.min() < 0.0:
             raise ValueError("a test needs nonnegative nodal values that end in zero, and levels >= 0.")
+        if any(not 0.0 < table.shift <= 1.0 for table in tables):
+            raise ValueError("a shift must be positive and at most 1, the sensitivity.")
         self.objective, self.scale = objective, scale
         self.dimension, self.grow = dimension, math.exp(epsilon) * (1.0 + 1e-15)
         # One more node, with zeros: for r up to the last node plus 1 every line then lies on the grid.
@@ -195,7 +197,7 @@ class Proof:
         x, nodes = self.averages.levels[None, :], self.nodes
         column, base = r2[:, None], np.maximum(r1, d)[:, None]
         width = column - r1[:, None]
-        rest = d * d * (1.0 - x * x)
+        rest = d * d * self.averages.sine_squared[None, :]
         g1 = np.sqrt(np.maximum(base**2 - rest, 1e-300))
         g2 = np.sqrt(np.maximum(column**2 - rest, 1e-300))
         steep = base / g1

@@ -17,7 +17,8 @@ uniform laws on centred intervals,
     E f >= nu - lambda delta    whenever X(r) = int_0^r (G - nu) >= 0 for all r,  G = f + lambda (Phi1 - e^eps Phi2).
 
 t is constant on cells; outwards from 0, each value is the least that keeps X >= 0. For a given lambda the largest nu
-for which t stays below 1 and dies out is found by bisection.
+for which t stays below 1 and dies out is found by bisection. X is rounded down at every step, in proportion to the
+terms of that step, so that it stays below the true one where t has grown to 1/delta times its first value.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from lessnoise.mechanism.least.bound.record import LowerBound
 if TYPE_CHECKING:
     from lessnoise.mechanism.least.objective import Objective
 
-_ALLOWANCE = 1e-9  # in units of the objective: sums of at most 1e5 terms, each within 1e-14
+_ALLOWANCE = 1e-12  # of nu: rounding of f and of the final difference
 
 
 def _share(t: float, m: int) -> float:
@@ -64,7 +65,8 @@ class _March:
             inside = (edges[:-1] < kink) & (kink < edges[1:])
             sag[inside] = np.diff(values)[inside]
         self.sag: list[float] = sag.tolist()
-        self.per_unit, self.growth = per_unit, math.exp(epsilon)
+        # Sums of up to 1e4 positive terms: a relative 1e-12 covers their rounding.
+        self.per_unit, self.growth = per_unit, math.exp(epsilon) * (1.0 + 1e-12)
 
     def holds(self, level: float, half: float) -> bool:
         """Whether nu = level is reached with lambda = 2 half.
@@ -84,12 +86,13 @@ class _March:
         x, quiet = 0.0, 0
         for j in range(count):
             mean = 0.5 * (low[j] + high[j]) - sag[j]
-            gain = x + w * (mean - level - half * growth * min(inflow[j], top[j]))
+            inward = half * growth * min(inflow[j], top[j])
+            gain = x + w * (mean - level - inward) - 1e-15 * (x + w * (mean + level + inward))  # rounded down
             # [x, x + flat] always counts, so G varies within the cell by at most this, and X dips below its
             # chord by at most w/4 of it.
-            flat = min(least[j], (run[j] - 1) * w) if run[j] else 0.0
-            dip = 0.25 * w * (high[j] - low[j] + sag[j] + half * growth * (top[j] - flat))
-            value = max(growth * top[j] + (level - low[j]) / half, 0.0)  # X does not fall at all
+            flat = min(least[j], (run[j] - 1) * w) * (1.0 - 1e-12) if run[j] else 0.0
+            dip = 0.2500001 * w * (high[j] - low[j] + sag[j] + half * growth * (top[j] - flat))
+            value = max(growth * top[j] * (1.0 + 1e-14) + (level - low[j]) / half, 0.0)  # X does not fall at all
             if x >= dip:
                 value = min(value, max((dip - gain) / (w * half), 0.0))
             if value > 1.0:
@@ -97,7 +100,7 @@ class _March:
             x = gain
             if value > 0.0:
                 value *= 1.0 + 1e-14
-                x += w * half * value
+                x += w * half * value * (1.0 - 1e-15) - 1e-15 * abs(x)
                 quiet = 0
                 cells = value * n
                 m = 0
@@ -156,5 +159,5 @@ def lower_bound(
     multiplier = math.exp(float(found.x))
     guess = multiplier * delta - float(found.fun)
     nu = fine.level(multiplier, 0.98 * guess, 1.03 * guess + 1e-3, 13) or fine.level(multiplier, 0.0, guess, 13)
-    proved = max(nu - multiplier * delta * (1.0 + 1e-14) - _ALLOWANCE, 0.0) * expected
+    proved = max(nu * (1.0 - _ALLOWANCE) - multiplier * delta * (1.0 + 1e-14), 0.0) * expected
     return LowerBound(proved, "rearrangement", proved, (multiplier * expected,), (), time.perf_counter() - begun)

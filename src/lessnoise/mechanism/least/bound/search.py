@@ -61,11 +61,12 @@ def _line(
         yield lambda left: rearrangement.lower_bound(epsilon, delta, objective, expected, reach, cells=cells)
     if 0.3 < epsilon < 8.0:
         gamma = float(chain.radii[0]) if chain is not None else 0.5
-        for per_unit in (32, 64):
-            yield lambda left, n=per_unit: shorter.lower_bound(  # type: ignore[misc]
-                epsilon, delta, objective, expected, gamma, reach, per_unit=n, limit=left
-            )
-    yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
+        fine = round(min(max(80.0 * epsilon, 40.0), 64.0))
+        yield lambda left: shorter.lower_bound(
+            epsilon, delta, objective, expected, gamma, reach, per_unit=fine, limit=left
+        )
+    if epsilon >= 0.7:
+        yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
 
 
 def from_fewer(
@@ -128,30 +129,37 @@ def _caps(
         # The loss falls about as 1/count: the first program says how many nodes the goal needs.
         estimates: list[float] = []
 
-        def attempt(count: int, levels: int, left: float) -> LowerBound | None:
-            grid = smooth_grid(guide, objective, count=count, levels=levels, wide=chain is None)
+        def attempt(count: int, levels: int, wide: bool, left: float) -> LowerBound | None:
+            grid = smooth_grid(guide, objective, count=count, levels=levels, wide=wide)
             found = caps_bound(guide, objective, grid, left)
-            estimates.append(found.estimate if found is not None else math.nan)
+            estimates.append(found.estimate / expected if found is not None else math.nan)
             return found
 
-        levels = 16
+        levels, wide = 16, chain is None
         while count <= _FINEST:
-            yield lambda left, n=count, k=levels: attempt(n, k, left)  # type: ignore[misc]
-            lacking = (expected - estimates[-1]) / ((1.0 - goal) * expected)
+            yield lambda left, n=count, k=levels, w=wide: attempt(n, k, w, left)  # type: ignore[misc]
+            if not wide and not estimates[-1] > 0.8:  # the guide's caps are not the ones needed
+                wide = True
+                estimates.clear()
+                continue
+            if len(estimates) > 1 and estimates[-1] - estimates[-2] < 0.1 * (goal - estimates[-1]):
+                return  # what is lacking is not nodes
+            lacking = (1.0 - estimates[-1]) / (1.0 - min(goal, 0.999))
             factor = min(max(1.7 * lacking, 2.0), 4.5) if math.isfinite(lacking) else 2.0
             if count < _FINEST < factor * count:
                 factor = _FINEST / count
             count = int(factor * count)
             levels = 20 if count < 400 else 12  # many nodes and many levels are too much for the solver
 
-    if guide.smooth:
+    few = steps <= (60 if dimension < 5 else 12)
+    if few or (not guide.smooth and steps <= 60):
+        yield from stairs()
+        if steps > 12:
+            yield from smooth(200 if not guide.smooth else 60)
+    else:
         yield from smooth(60)
         if steps <= 100:
             yield from stairs()
-    else:
-        yield from stairs()
-        if steps > 12:
-            yield from smooth(200)
 
 
 def caps_bound(guide: Guide, objective: Objective, grid: Grid, limit: float) -> LowerBound | None:

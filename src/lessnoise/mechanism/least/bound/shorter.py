@@ -110,10 +110,10 @@ def lower_bound(
     coefficients = np.zeros(len(blocked))
     coefficients[keep] = np.maximum(found.x[:number], 0.0)
     largest = [float(coefficients[offsets[j] : offsets[j + 1]].max()) for j in range(tests)]
-    g = floor + matrix @ coefficients
-    # Beyond the grid G = f. Every row is a sum of at most 2 tests + 1 products, each rounded once or twice.
-    allowance = 4e-16 * (2 * tests + 4) * float((abs(matrix) @ coefficients + np.abs(floor)).max())
-    low = min(float(g.min()), float(objective.value(edges[-1:])[0]) / expected) - allowance
+    # Every row is a sum of at most 2 tests + 1 products, each rounded once or twice. Beyond the grid G = f.
+    size = abs(matrix) @ coefficients + np.abs(floor)
+    g = floor + matrix @ coefficients - 4e-16 * (2 * tests + 4) * size
+    low = min(float(g.min()), float(objective.value(edges[-1:])[0]) / expected * (1.0 - 1e-14))
     low -= math.fsum(largest) * delta * (1.0 + 1e-14)
     return LowerBound(
         max(low, 0.0) * expected,

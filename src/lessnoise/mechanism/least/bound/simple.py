@@ -1,10 +1,11 @@
 r"""Bounds in closed form: never sharp, never vacuous.
 
-Take v uniform in the shell s <= |v| <= 1 and the test phi(n) = 1{|n| <= rho}, rho < s/2. Of the sphere or of any
-point m, a shift puts m - v into the ball of radius rho with probability at most C, and only if |m| >= s - rho:
+Take v uniform in the shell s <= |v| <= 1 and the test phi(n) = 1{|n| <= rho}, rho < s/2. For any point m, the shifted
+m - v lies in the ball of radius rho with probability at most C, and only if |m| >= s - rho:
 
 * shell of positive thickness: C = rho^M/(1 - s^M), ratio of the volumes;
-* s = 1: C is the largest fraction of a sphere inside a ball of radius rho at distance 1, the cap with sine rho.
+* s = 1: C is the largest fraction of the unit sphere inside a ball of radius rho, the cap with sine rho
+  (1/2 on the line).
 
 So P(|N| <= rho) - delta <= e^eps C P(|N| >= s - rho). With x = P(|N| > rho) and y = P(|N| >= s - rho) <= x this
 reads 1 - x - delta <= e^eps C y, and E f >= f(rho) (x - y) + f(s - rho) y. The least value of that linear program is
