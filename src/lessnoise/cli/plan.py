@@ -86,9 +86,11 @@ def plan(
         return
     _print_table(mechanisms, request.l1_sensitivity is None)
     if ratio is not None:
+        from lessnoise.rounding import up
+
         console().print(
             f"{NAME}: no noise that is drawn independently of the data can keep this target with less than "
-            f"1/{ratio:.4f} of its loss (proved)."
+            f"1/{up(ratio, 5)} of its loss (proved)."
         )
 
 

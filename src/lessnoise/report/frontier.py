@@ -109,7 +109,8 @@ def frontier_svg(points: Sequence[FrontierPoint]) -> bytes:
     columns = min(len(epsilons), 2)
     rows = math.ceil(len(epsilons) / columns)
     with style():
-        figure = blank(4.6 * columns, 3.4 * rows + 0.6)
+        width, height = (9.2, 3.4 * rows + 0.6) if columns == 2 else (8.4, 4.0)
+        figure = blank(width, height)
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
         lowest = min(min(p.least, p.bound or p.least) for p in points)
         for place, epsilon in zip(axes, epsilons, strict=False):
@@ -124,12 +125,7 @@ def frontier_svg(points: Sequence[FrontierPoint]) -> bytes:
             place.set_ylabel("loss / Gaussian's loss")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="upper center", ncols=5, frameon=False, fontsize=9)
-        figure.subplots_adjust(
-            left=0.5 / 4.6 / columns * 1.3,
-            right=0.98,
-            top=1.0 - 0.75 / (3.4 * rows + 0.6),
-            bottom=0.55 / (3.4 * rows + 0.6),
-        )
+        figure.subplots_adjust(left=0.65 / width, right=0.98, top=1.0 - 0.75 / height, bottom=0.55 / height)
         return svg(figure)
 
 
