@@ -112,6 +112,8 @@ def _caps(
     from lessnoise.mechanism.least.bound.grids import smooth_grid, staircase_grid
     from lessnoise.mechanism.least.bound.guide import gaussian_guide, staircase_guide
 
+    if chain is not None and len(chain.radii) < 3:
+        chain = None  # too short to say anything
     if chain is not None:
         guide = staircase_guide(chain, epsilon, delta)
     else:
@@ -145,7 +147,7 @@ def _caps(
             if len(estimates) > 1 and estimates[-1] - estimates[-2] < 0.1 * (goal - estimates[-1]):
                 return  # what is lacking is not nodes
             lacking = (1.0 - estimates[-1]) / (1.0 - min(goal, 0.999))
-            factor = min(max(1.7 * lacking, 2.0), 4.5) if math.isfinite(lacking) else 2.0
+            factor = min(max(1.7 * lacking, 2.0), 11.0) if math.isfinite(lacking) else 2.0
             if count < _FINEST < factor * count:
                 factor = _FINEST / count
             count = int(factor * count)
