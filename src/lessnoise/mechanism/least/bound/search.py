@@ -140,6 +140,10 @@ def _caps(
         levels, wide = 16, chain is None
         while count <= _FINEST:
             yield lambda left, n=count, k=levels, w=wide: attempt(n, k, w, left)  # type: ignore[misc]
+            if math.isnan(estimates[-1]) and levels > 10:  # the solver gave up: an easier program
+                estimates.pop()
+                levels = 10
+                continue
             if not wide and not estimates[-1] > 0.8:  # the guide's caps are not the ones needed
                 wide = True
                 estimates.clear()
@@ -150,7 +154,7 @@ def _caps(
             factor = min(max(1.7 * lacking, 2.0), 11.0) if math.isfinite(lacking) else 2.0
             if count < _FINEST < factor * count:
                 factor = _FINEST / count
-            count = int(factor * count)
+            count = round(factor * count)
             levels = 20 if count < 400 else 12  # many nodes and many levels are too much for the solver
 
     few = steps <= (60 if dimension < 5 else 12)
