@@ -326,7 +326,7 @@ def test_proof_refuses_what_is_no_test():
 # What is assumed of the special functions.
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4, 11, 100, 1000, 10**4])
+@pytest.mark.parametrize("dimension", [2, 3, 4, 11, 100, 1000, 20_000])
 def test_caps_are_as_accurate_as_assumed(dimension):
     averages = Averages(dimension, np.array([0.0, 1.0]), np.array([0.5]))
     spread = 1.0 / math.sqrt(dimension)
@@ -374,6 +374,14 @@ def test_bound_from_fewer_dimensions(order):
     law = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=400).law
     known = cost(law, 400, order)
     assert 0.6 * known < from_fewer(400, 40, 1.0, 1e-6, Power(order), 0.7, 3.0).value < known
+
+
+def test_any_guide_is_safe():
+    """Guides of one or two steps, or of the wrong size, cost sharpness and nothing else."""
+    gaussian = ln.analytic_gaussian(epsilon=1.0, delta=1e-4, sensitivity=1.0, shape=3).expected_loss
+    for radii in ([2.0], [1.0, 2.0], [1.0, 1.5, 1.9, 2.2], list(np.arange(1.0, 300.0, 10.0))):
+        poor = Stairs(3, 1.0, np.array(radii), math.log(1e3), 5.0)
+        assert 0.0 < lower_bound(3, 1.0, 1e-4, SQUARE, poor, 10.0, goal=0.5, limit=0.5).value <= gaussian
 
 
 def test_repeats_exactly():

@@ -107,7 +107,7 @@ class Dual:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             begun = time.perf_counter()
-            for tolerance in (1e-6, 1e-4):
+            for tolerance, presolve in ((1e-6, True), (1e-6, False), (1e-4, True)):
                 left = limit - (time.perf_counter() - begun)
                 if left <= 0.0:
                     return None
@@ -117,7 +117,12 @@ class Dual:
                     b_ub=np.concatenate([self.f(r) - self.margin(r), np.zeros(node_count)]),
                     bounds=[(0.0, None)] * (variables + tests) + [(None, None)],
                     method="highs-ipm",
-                    options={"run_crossover": "off", "time_limit": left, "ipm_optimality_tolerance": tolerance},
+                    options={
+                        "run_crossover": "off",
+                        "time_limit": left,
+                        "ipm_optimality_tolerance": tolerance,
+                        "presolve": presolve,
+                    },
                 )
                 if found.x is not None and np.all(np.isfinite(found.x)):
                     break

@@ -34,7 +34,7 @@ def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels:
     for low, high in pairwise(edges):
         nodes.append(low + (high - low) * (relative if low > 0.0 else even))
     nodes.append(edges[-1] + np.linspace(0.0, 1.0, max(per_step // 2, 2) + 1)[1:])
-    while float(objective.value(nodes[-1][-1:])[0]) < 1.05 * guide.level and len(nodes) < 10_000:
+    while float(objective.value(nodes[-1][-1:])[0]) < 1.05 * guide.level and len(nodes) < len(edges) + 60:
         nodes.append(nodes[-1][-1:] * 1.1)
     grid = np.concatenate(nodes)
     sigma = guide.sigma[: max(cut, 1)]

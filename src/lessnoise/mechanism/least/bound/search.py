@@ -112,6 +112,8 @@ def _caps(
     from lessnoise.mechanism.least.bound.grids import smooth_grid, staircase_grid
     from lessnoise.mechanism.least.bound.guide import gaussian_guide, staircase_guide
 
+    if chain is not None and len(chain.radii) < 3:
+        chain = None  # too short to say anything
     if chain is not None:
         guide = staircase_guide(chain, epsilon, delta)
     else:
@@ -138,6 +140,10 @@ def _caps(
         levels, wide = 16, chain is None
         while count <= _FINEST:
             yield lambda left, n=count, k=levels, w=wide: attempt(n, k, w, left)  # type: ignore[misc]
+            if math.isnan(estimates[-1]) and levels > 10:  # the solver gave up: an easier program
+                estimates.pop()
+                levels = 10
+                continue
             if not wide and not estimates[-1] > 0.8:  # the guide's caps are not the ones needed
                 wide = True
                 estimates.clear()
@@ -145,10 +151,10 @@ def _caps(
             if len(estimates) > 1 and estimates[-1] - estimates[-2] < 0.1 * (goal - estimates[-1]):
                 return  # what is lacking is not nodes
             lacking = (1.0 - estimates[-1]) / (1.0 - min(goal, 0.999))
-            factor = min(max(1.7 * lacking, 2.0), 4.5) if math.isfinite(lacking) else 2.0
+            factor = min(max(1.7 * lacking, 2.0), 11.0) if math.isfinite(lacking) else 2.0
             if count < _FINEST < factor * count:
                 factor = _FINEST / count
-            count = int(factor * count)
+            count = round(factor * count)
             levels = 20 if count < 400 else 12  # many nodes and many levels are too much for the solver
 
     few = steps <= (60 if dimension < 5 else 12)
