@@ -125,7 +125,7 @@ def frontier_svg(points: Sequence[FrontierPoint]) -> bytes:
             place.set_ylabel("loss / Gaussian's loss")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="upper center", ncols=5, frameon=False, fontsize=9)
-        figure.subplots_adjust(left=0.65 / width, right=0.98, top=1.0 - 0.75 / height, bottom=0.55 / height)
+        figure.subplots_adjust(left=0.75 / width, right=0.98, top=1.0 - 0.75 / height, bottom=0.55 / height)
         return svg(figure)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lessnoise import files
 
-VERSION = 1
+VERSION = 2
 VARIABLE = "LESSNOISE_CACHE"
 
 
