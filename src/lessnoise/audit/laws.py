@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     Shape = tuple[int, ...]
 
 
+ROUNDING = 1e-8  # relative: a sensitivity typed as 1.41421356 is meant to be the square root of 2
+
+
 # Many independent draws, the first axis counting them. An audit reveals nothing, so NumPy's generator will do.
 
 
@@ -170,6 +173,18 @@ def worst_shift(law: Law, shape: Shape, sensitivity: float) -> Array:
     """
     shift = np.zeros(shape)
     shift.flat[0] = sensitivity
+    return shift
+
+
+@worst_shift.register(Radial)
+def _(law: Radial, shape: Shape, sensitivity: float) -> Array:
+    # All directions are alike; one of whole numbers lets whole-number attacks join.
+    shift = np.zeros(shape)
+    changed = round(min(sensitivity**2, 2.0 * shift.size))
+    if 1 <= changed <= shift.size and math.isclose(math.sqrt(changed), sensitivity, rel_tol=ROUNDING):
+        shift.flat[:changed] = 1.0
+    else:
+        shift.flat[0] = sensitivity
     return shift
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.audit.laws import distance, draw_many, worst_shift
+from lessnoise.audit.laws import ROUNDING, distance, draw_many, worst_shift
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
 from lessnoise.mechanism.families.discrete_sampler import integer_array
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ROUNDING = 1e-9  # relative: neighbours this little farther apart than the sensitivity are neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def inputs(mechanism: object, value: ArrayLike, neighbour: ArrayLike | None) -> 
             integer_array(first, mechanism.shape)
             integer_array(second, mechanism.shape)
         apart = distance(mechanism.law, second - first)
-        if apart > mechanism.sensitivity * (1.0 + _ROUNDING):
+        if apart > mechanism.sensitivity * (1.0 + ROUNDING):
             raise InvalidInput(
                 f"neighbour lies {apart:g} from value in the {mechanism.law.norm} norm, beyond the mechanism's "
                 f"sensitivity={mechanism.sensitivity:g}: pass two inputs that the claim covers."
