@@ -188,13 +188,13 @@ def _by_logistic_curve(scores: Array, truth: Array, question: Question, tested: 
 
     order = np.argsort(scores, kind="stable")
     scores, truth = scores[order], truth[order]
-    slope, offset = _logistic_fit(scores, truth)
+    inside = scores[np.isfinite(scores)] if np.isfinite(scores).any() else np.zeros(1)
+    finite = np.clip(scores, inside[0] - 1.0, inside[-1] + 1.0)
+    slope, offset = _logistic_fit(finite, truth)
+    probable = expit(slope * finite + offset)
     if slope < 0.0:
-        scores, slope, sign = -scores[::-1], -slope, -1.0
-    else:
-        sign = 1.0
-    probable = expit(np.nan_to_num(slope * scores, posinf=700.0, neginf=-700.0) + offset)
-    return _best_rule(scores, probable, sign, question, tested, error, noise=0.0)[1]
+        return _best_rule(-scores[::-1], probable[::-1], -1.0, question, tested, error, noise=0.0)[1]
+    return _best_rule(scores, probable, 1.0, question, tested, error, noise=0.0)[1]
 
 
 def _logistic_fit(scores: Array, truth: Array) -> tuple[float, float]:
@@ -203,9 +203,7 @@ def _logistic_fit(scores: Array, truth: Array) -> tuple[float, float]:
 
     edges = np.unique(np.linspace(0, len(scores), _GROUPS + 1).astype(np.int64))
     sizes = np.diff(edges)
-    inside = scores[np.isfinite(scores)]
-    finite = np.clip(scores, inside[0], inside[-1]) if inside.size else np.zeros_like(truth)
-    x, y = (np.add.reduceat(column, edges[:-1]) / sizes for column in (finite, truth))
+    x, y = (np.add.reduceat(column, edges[:-1]) / sizes for column in (scores, truth))
     centre, width = float(np.average(x, weights=sizes)), float(x.max() - x.min()) or 1.0
     design = np.stack([(x - centre) / width, np.ones_like(x)])
     beta = np.zeros(2)

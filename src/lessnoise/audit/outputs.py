@@ -34,11 +34,17 @@ class Outputs:
         """Neighbour less value, flattened. Output less neighbour is ``noise - shift``."""
         return (self.neighbour - self.value).ravel()
 
+    def against(self, direction: Array) -> Array:
+        """Scalar product of each noise with a vector; without BLAS, whose threads would compete with the workers'."""
+        used = np.flatnonzero(direction)
+        noise = self.noise[:, used] if 4 * len(used) < len(direction) else self.noise
+        product: Array = np.einsum("ij,j->i", noise, direction[used] if noise is not self.noise else direction)
+        return product
+
     @functools.cached_property
     def along(self) -> Array:
         """Scalar product of noise and shift."""
-        product: Array = self.noise @ self.shift
-        return product
+        return self.against(self.shift)
 
     @functools.cached_property
     def distance(self) -> Array:
@@ -49,5 +55,5 @@ class Outputs:
     @functools.cached_property
     def other_distance(self) -> Array:
         """From the output to the neighbour: |n|^2 - 2 n.v + |v|^2."""
-        squared = self.distance**2 - 2.0 * self.along + float(self.shift @ self.shift)
+        squared = self.distance**2 - 2.0 * self.along + float(np.sum(self.shift**2))
         return np.sqrt(np.maximum(squared, 0.0))

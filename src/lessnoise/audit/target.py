@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """A name and a way to make many releases: (value, how many, generator) to an array with one release a row.
@@ -40,7 +39,7 @@ class Target:
 
 
 def worst_neighbour(mechanism: Mechanism, value: ArrayLike) -> Array:
-    """The value, moved by the whole sensitivity in the direction that the mechanism hides worst.
+    """The value, moved by the whole sensitivity in the direction that is hidden worst, as far as is known.
 
     >>> import lessnoise as ln
     >>> worst_neighbour(ln.laplace(epsilon=1, sensitivity=2, shape=3), [5, 5, 5])
