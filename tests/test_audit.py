@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import pickle
 import threading
 import warnings
 from dataclasses import replace
@@ -277,6 +278,14 @@ def test_a_plain_function_without_size_or_generator():
     assert [name for name, _ in report.skipped] == ["likelihood"]
 
 
+def test_a_number_reaches_the_function_as_a_number():
+    def strict(value, rng):
+        assert isinstance(value, float)
+        return value + rng.laplace()
+
+    assert not ln.audit(strict, 5, 6, claim=(1, 0), samples=500, rng=seeded()).refuted
+
+
 def test_the_release_path_itself_can_be_audited():
     mechanism = ln.l2_mechanism(epsilon=1, delta=1e-6, sensitivity=1, shape=3)
     report = ln.audit(
@@ -357,6 +366,7 @@ def test_report_reads_and_stores():
     assert "<table>" in report._repr_html_()
     shown = float(str(report).split("delta >= ")[1].split(" ")[0])
     assert report.delta - 0.01 < shown <= report.delta
+    assert pickle.loads(pickle.dumps(report)) == report
     with pytest.raises(AttributeError):
         report.confidence = 1.0
 

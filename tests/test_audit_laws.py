@@ -1,6 +1,7 @@
 """What an audit knows of noise laws: batches of draws, density ratios, worst shifts, distances."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ from scipy import stats
 from scipy.special import expit
 
 import lessnoise as ln
-from lessnoise.audit.laws import distance, draw_many, log_density_ratio, worst_shift
+from lessnoise.audit.attacks import rounding
+from lessnoise.audit.laws import distance, draw_many, log_density_ratio, radial_ratio, worst_shift
 from lessnoise.audit.outputs import Outputs
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
+from lessnoise.mechanism.law import Plain
 from lessnoise.mechanism.sampling import NumpySource, draw
 
 TURN = FrozenMatrix(np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0])
@@ -72,6 +75,45 @@ def test_an_unknown_law_is_drawn_one_by_one_and_has_no_likelihood():
         log_density_ratio(Unknown(), None)
 
 
+@dataclass(frozen=True)
+class Steps(Plain):
+    """A law of the plane that lessnoise does not know: density constant on rings."""
+
+    edges: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0)
+    probabilities: tuple[float, ...] = (0.5, 0.3, 0.2)
+
+    norm = "l2"
+
+
+def test_a_new_isotropic_law_registers_one_function():
+    @draw.register(Steps)
+    def _(law, shape, source):
+        uniform = source.words(2) / 2.0**64
+        ring = int(np.searchsorted(np.cumsum(law.probabilities), uniform[0]))
+        inner, outer = law.edges[ring] ** 2, law.edges[ring + 1] ** 2
+        direction = source.normals(2)
+        return direction / np.linalg.norm(direction) * math.sqrt(inner + (outer - inner) * uniform[1])
+
+    @log_density_ratio.register(Steps)
+    def _(law, outputs):
+        edges = np.array(law.edges)
+        heights = np.append(np.log(law.probabilities) - np.log(np.diff(edges**2)), -np.inf)
+        return radial_ratio(outputs, lambda radius: heights[np.searchsorted(edges, radius, "right") - 1])
+
+    law, shift = Steps(), np.array([1.5, 0.0])
+    points = Outputs(np.array([[0.5, 0.0], [-2.0, 0.0], [4.2, 0.0], [9.0, 9.0]]), np.zeros(2), shift)
+    inner, middle, outer = (math.log(p / area) for p, area in zip((0.5, 0.3, 0.2), (1, 3, 5), strict=True))
+    assert log_density_ratio(law, points) == pytest.approx([inner - middle, math.inf, -math.inf, 0.0])
+    assert middle > outer
+    assert np.abs(calibration_scores(law, (2,), 1.0, shift, 4000)).max() < 6.0
+
+    # The support is bounded: outputs that the neighbour cannot produce give the value away.
+    mechanism = ln.Mechanism("steps", law, (2,), 1.5, claim=ln.Claim(1.0, 1e-3, source="a test"))
+    report = ln.audit(mechanism, np.zeros(2), samples=4000, rng=np.random.default_rng(0))
+    assert report.refuted
+    assert report.delta_attack == "likelihood"
+
+
 def log_density(law, shape, noise):
     """ln f up to a constant, from SciPy or the definition."""
     flat = noise.reshape(len(noise), -1)
@@ -104,14 +146,14 @@ def test_density_ratio_is_that_of_the_densities(law, shape):
     assert log_density_ratio(law, outputs) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def calibration_scores(law, shape, scale):
+def calibration_scores(law, shape, scale, shift=None, count=40_000):
     """How far labels are from what scale * (log ratio) predicts of them, in deviations, over ten groups of scores."""
-    shift = shift_for(law, shape)
-    noise = draw_many(law, shape, 40_000, np.random.default_rng(4))
-    noise[20_000:] += shift
+    shift = shift_for(law, shape) if shift is None else shift
+    noise = draw_many(law, shape, count, np.random.default_rng(4))
+    noise[count // 2 :] += shift
     odds = scale * log_density_ratio(law, Outputs(noise, np.zeros(shape), shift))
-    mixed = np.random.default_rng(5).permutation(40_000)  # equal scores must not stay sorted by label
-    odds, truth = odds[mixed], mixed < 20_000
+    mixed = np.random.default_rng(5).permutation(count)  # equal scores must not stay sorted by label
+    odds, truth = odds[mixed], mixed < count // 2
     expected = expit(odds)
     return [
         (truth[group] - expected[group]).sum() / math.sqrt((expected[group] * (1 - expected[group])).sum() + 1.0)
@@ -166,3 +208,20 @@ def test_distance_by_norm():
     assert distance(ln.GeneralizedGaussian(3.0, 1.0), shift) == pytest.approx(17 ** (1 / 3))
     assert distance(ln.CorrelatedGaussian(1.0, 1.0), shift) == math.inf
     assert distance(ln.CorrelatedGaussian(1.0, 1.0), -np.abs(shift)) == 2.0
+
+
+def test_rounding_score_against_the_obvious_one():
+    rng = np.random.default_rng(9)
+    value, neighbour = np.array([3.0, -1.0, 0.0]), np.array([3.0, 0.0, 0.0])
+    array = np.concatenate(
+        [value + 0.4 * rng.standard_normal((200, 3)), neighbour + 0.4 * rng.standard_normal((200, 3))]
+    )
+    expected = [
+        (np.array_equal(np.rint(row), value) - 1.0 * np.array_equal(np.rint(row), neighbour))
+        * (1.0 - max(abs(entry - round(entry)) for entry in row))
+        for row in array
+    ]
+    assert rounding(Outputs(array, value, neighbour)) == pytest.approx(expected)
+    assert len(set(np.sign(expected))) == 3
+    far = Outputs(array + 100.0, value, neighbour)
+    assert not rounding(far).any()

@@ -90,7 +90,7 @@ def claims_panel(axes: Axes) -> None:
     for x, marker, colour, text in (
         (1.6e-6, "o", CLAIMED, "claimed"),
         (4e-5, ">", PROVED, "proved by the audit"),
-        (6e-3, "|", EXACT, "exact"),
+        (2.2e-2, "|", EXACT, "exact"),
     ):
         face = "white" if marker == "o" else colour
         axes.plot(x, -0.8, marker, color=face, markeredgecolor=colour, markeredgewidth=2, markersize=9, clip_on=False)
@@ -101,9 +101,9 @@ def samples_panel(axes: Axes) -> None:
     """The bound over the exact delta, against the number of releases."""
     gaussian = ln.analytic_gaussian(epsilon=1, delta=1e-3, sensitivity=1, shape=1)
     lines = [
-        ("R1SMG, published (exact delta 0.21)", published_r1smg(), 6, (1.5e3, 0.9)),
-        ("half of a Gaussian's noise (0.048)", weaker(gaussian, 0.5), 7, (1.6e5, 0.71)),
-        ("0.9 of a Gaussian's noise (0.0024)", weaker(gaussian, 0.9), 7, (2.5e5, 0.08)),
+        ("R1SMG,\npublished,", published_r1smg(), 6, (1.15e3, 0.6)),
+        ("half of a Gaussian's\nnoise,", weaker(gaussian, 0.5), 7, (2.6e4, 0.36)),
+        ("0.9 of a Gaussian's\nnoise,", weaker(gaussian, 0.9), 7, (4.5e5, 0.1)),
     ]
     for (label, mechanism, largest, place), colour, dashes in zip(lines, COLOURS, DASHES, strict=True):
         counts = np.unique(np.round(np.geomspace(300, 10**largest, 4 * largest - 9)).astype(int))
@@ -113,7 +113,7 @@ def samples_panel(axes: Axes) -> None:
         axes.plot(
             counts, [audited(mechanism, int(n)) / exact for n in counts], color=colour, linestyle=dashes, linewidth=2.2
         )
-        axes.text(*place, label, color=colour, fontsize=11)
+        axes.text(*place, f"{label} exact {exact:.2g}", color=colour, fontsize=11)
     axes.axhline(1.0, color=EXACT, linewidth=1.2)
     axes.text(330, 1.02, "the exact delta", fontsize=10.5, color=SOFT)
     axes.set_xscale("log")

@@ -78,11 +78,15 @@ def rounding(outputs: Outputs) -> Array:
     All noise of one release of a rank-1 mechanism has one common radius. When that is small, every entry is close
     to its whole number, anyone sees it, and rounding returns the whole table.
     """
-    whole = np.rint(outputs.array).reshape(len(outputs.array), -1)
-    clear = 1.0 - np.abs(outputs.array.reshape(whole.shape) - whole).max(axis=1)
-    hit = (whole == outputs.value.ravel()).all(axis=1)
-    other = (whole == outputs.neighbour.ravel()).all(axis=1)
-    return np.where(hit, clear, np.where(other, -clear, 0.0))
+    score = np.zeros(len(outputs.array))
+    reach = 0.5 * outputs.shift.size**0.5 * (1.0 + 1e-9)  # farther away some entry is off by more than 1/2
+    near = np.flatnonzero(np.minimum(outputs.distance, outputs.other_distance) <= reach)
+    flat = outputs.array.reshape(len(score), -1)[near]
+    whole = np.rint(flat)
+    clear = 1.0 - np.abs(flat - whole).max(axis=1)
+    ours, theirs = ((whole == given.ravel()).all(axis=1) for given in (outputs.value, outputs.neighbour))
+    score[near] = np.where(ours, clear, np.where(theirs, -clear, 0.0))
+    return score
 
 
 def projection(outputs: Outputs) -> Array:

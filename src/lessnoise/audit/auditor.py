@@ -63,6 +63,7 @@ def audit(
     that the ``confidence`` is true: a claim that holds is refuted with probability 1 - confidence at most.
 
     ``workers`` are threads: one a core, but a single one for functions that draw from a generator of their own.
+    Attacks are called from these threads too.
 
     >>> import lessnoise as ln
     >>> published = ln.r1smg(epsilon=1e-3, delta=1e-5, sensitivity=1, shape=100, calibration="published")

@@ -1,11 +1,11 @@
 """What an audit asks of a noise law: many draws at once, the ratio of two densities, the worst shift, a distance.
 
-All four are single-dispatch. A new law needs none of them: it is then drawn one release at a time, and audited
-without the likelihood attack. To add that, register one function:
+The first three are single-dispatch. A new law needs none of them: it is then drawn one release at a time, and audited
+without the likelihood attack. To add that to an isotropic law, register one function:
 
     @log_density_ratio.register(MyLaw)
     def _(law, outputs):
-        return log_density(law, outputs.distance) - log_density(law, outputs.other_distance)
+        return radial_ratio(outputs, lambda radius: ...)  # ln of the density at a distance, -inf where it is 0
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.sampling import NumpySource, draw
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from lessnoise.audit.outputs import Outputs
@@ -95,6 +97,14 @@ def _(law: MatrixGaussian, shape: Shape, count: int, rng: np.random.Generator) -
 def log_density_ratio(law: Law, outputs: Outputs) -> Array:
     """Privacy loss of each output: how much likelier it is from the value than from the neighbour, as a logarithm."""
     raise NotImplementedError(f"the densities of {type(law).__name__} are not known")
+
+
+def radial_ratio(outputs: Outputs, log_density: Callable[[Array], Array]) -> Array:
+    """ln h(|n|) - ln h(|n - v|) of a density h that depends on the distance alone; 0 where both vanish."""
+    with np.errstate(invalid="ignore"):
+        loss = log_density(outputs.distance) - log_density(outputs.other_distance)
+    loss[np.isnan(loss)] = 0.0
+    return loss
 
 
 @log_density_ratio.register(Radial)

@@ -117,14 +117,15 @@ def _from_function(function: Callable[..., Any]) -> Target:
     def release(value: Array, count: int, rng: np.random.Generator) -> Array:
         options: dict[str, Any] = {"rng": rng} if "rng" in known else {}
         if "size" in known:
-            result = _numbers(name, function(value.copy(), size=count, **options))
+            result = _numbers(name, function(value.copy()[()], size=count, **options))
             if result.ndim == 0 or len(result) != count:
                 raise InvalidInput(
                     f"{name}(value, size={count}) returned an array of shape={result.shape}: return one output in "
                     "each row."
                 )
             return result
-        return np.stack([_numbers(name, function(value.copy(), **options)) for _ in range(count)])
+        # Each call has a copy of its own; [()] makes a number of an array without axes.
+        return np.stack([_numbers(name, function(value.copy()[()], **options)) for _ in range(count)])
 
     # Without our generator it draws from its own, which may not be made for several threads.
     return Target(name, release, None, parallel="rng" in known)
