@@ -16,8 +16,9 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import lessnoise as ln
-from lessnoise.audit import auditor
+from lessnoise.audit import auditor, log_density_ratio
 from lessnoise.audit.guessing import Question, Rule, choose, clopper_pearson_lower, clopper_pearson_upper
+from lessnoise.audit.outputs import Outputs
 from lessnoise.claims import CASES
 from lessnoise.cli import app
 from lessnoise.mechanism.catalogue import Request, build_all, keeps
@@ -488,3 +489,15 @@ def test_an_error_in_the_mechanism_reaches_the_caller_from_every_thread():
 
     with pytest.raises(RuntimeError, match="out of noise"):
         ln.audit(failing, np.zeros(5000), np.ones(5000), claim=(1, 0), samples=2000, workers=2)
+
+
+def test_the_last_bits_of_doubles_are_left_to_attacks_of_the_callers():
+    """Unrounded, a loss that should be constant shows the rounding of value + noise; rounded, it does not."""
+    mechanism = ln.laplace(epsilon=1, sensitivity=1, shape=1)
+    ends = np.zeros(1), np.ones(1)
+
+    def last_bits(outputs):
+        return log_density_ratio(mechanism.law, Outputs(outputs, *ends))
+
+    assert ln.audit(mechanism, *ends, attacks=last_bits, samples=20_000, rng=seeded()).refuted
+    assert not ln.audit(mechanism, *ends, attacks="likelihood", samples=20_000, rng=seeded()).refuted

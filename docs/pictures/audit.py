@@ -101,9 +101,9 @@ def samples_panel(axes: Axes) -> None:
     """The bound over the exact delta, against the number of releases."""
     gaussian = ln.analytic_gaussian(epsilon=1, delta=1e-3, sensitivity=1, shape=1)
     lines = [
-        ("R1SMG,\npublished,", published_r1smg(), 6, (1.15e3, 0.6)),
-        ("half of a Gaussian's\nnoise,", weaker(gaussian, 0.5), 7, (2.6e4, 0.36)),
-        ("0.9 of a Gaussian's\nnoise,", weaker(gaussian, 0.9), 7, (4.5e5, 0.1)),
+        ("R1SMG,\npublished,\n", published_r1smg(), 6, (1.3e3, 0.5)),
+        ("half of\na Gaussian's\nnoise,\n", weaker(gaussian, 0.5), 7, (2.2e4, 0.2)),
+        ("0.9 of a Gaussian's\nnoise,", weaker(gaussian, 0.9), 7, (3.2e5, 0.08)),
     ]
     for (label, mechanism, largest, place), colour, dashes in zip(lines, COLOURS, DASHES, strict=True):
         counts = np.unique(np.round(np.geomspace(300, 10**largest, 4 * largest - 9)).astype(int))
@@ -113,7 +113,7 @@ def samples_panel(axes: Axes) -> None:
         axes.plot(
             counts, [audited(mechanism, int(n)) / exact for n in counts], color=colour, linestyle=dashes, linewidth=2.2
         )
-        axes.text(*place, f"{label} exact {exact:.2g}", color=colour, fontsize=11)
+        axes.text(*place, f"{label} exact {exact:.2g}".replace("\n ", "\n"), color=colour, fontsize=11)
     axes.axhline(1.0, color=EXACT, linewidth=1.2)
     axes.text(330, 1.02, "the exact delta", fontsize=10.5, color=SOFT)
     axes.set_xscale("log")
