@@ -71,6 +71,17 @@ def test_bounds_of_a_fixed_rule_hold_as_often_as_stated_and_are_not_idle(rule, a
     assert np.mean(bounds) > 0.1 * exact
 
 
+@pytest.mark.parametrize("question", [Question(epsilon=0.2), Question(delta=0.49)])
+def test_bounds_of_sure_guesses_are_limited_by_how_often_they_come(question):
+    # S has probability 1/2 under P and 1e-6 under Q: delta = 0.5 - e^epsilon 1e-6.
+    rng, error, trials, rounds = seeded(), 0.1, 20_000, 1000
+    exact = 0.5 - math.exp(0.2) * 1e-6 if question.epsilon else math.log((0.5 - 0.49) / 1e-6)
+    counts = [(int(rng.binomial(trials, 0.25)), int(rng.binomial(trials, 0.5e-6))) for _ in range(rounds)]
+    bounds = [question.lower_bound(right, wrong, trials, 1, error) for right, wrong in counts]
+    assert sum(bound > exact for bound in bounds) <= too_many(rounds, error)
+    assert question.epsilon is None or np.mean(bounds) > 0.95 * exact
+
+
 def test_no_guess_proves_nothing():
     for question in (Question(epsilon=0.0), Question(delta=0.0), Question(delta=0.1)):
         assert question.lower_bound(0, 0, 100, 2, 0.1) == 0.0
@@ -126,6 +137,21 @@ def test_false_alarms_over_a_thousand_audits_of_correct_mechanisms():
     assert len(audits) == 1000
     assert sum(report.refuted for report in audits) <= too_many(1000, 0.1)
     assert np.mean([report.epsilon for report in audits]) > 0.1  # the bounds say something
+
+
+def test_no_release_is_used_twice():
+    seen = []
+
+    def recorded(value, size, rng):
+        outputs = value + rng.standard_normal((size, 100))
+        seen.append(outputs[:, 0] - value[0])
+        return outputs
+
+    ln.audit(recorded, np.zeros(100), np.ones(100), claim=(1, 0.1), samples=30_000, workers=1, rng=seeded())
+    ln.audit(recorded, np.zeros(100), np.ones(100), claim=(1, 0.1), samples=1000, workers=1)
+    noise = np.concatenate(seen)
+    assert len(noise) == 31_002  # and one of each to see its shape
+    assert len(np.unique(noise.round(9))) > 0.999 * len(noise)
 
 
 def test_testing_on_the_training_releases_would_raise_false_alarms():
