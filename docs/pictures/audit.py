@@ -102,7 +102,7 @@ def samples_panel(axes: Axes) -> None:
     gaussian = ln.analytic_gaussian(epsilon=1, delta=1e-3, sensitivity=1, shape=1)
     lines = [
         ("R1SMG,\npublished,\n", published_r1smg(), 6, (1.3e3, 0.5)),
-        ("half of\na Gaussian's\nnoise,\n", weaker(gaussian, 0.5), 7, (2.2e4, 0.2)),
+        ("half of\na Gaussian's\nnoise,\n", weaker(gaussian, 0.5), 7, (1.6e4, 0.13)),
         ("0.9 of a Gaussian's\nnoise,", weaker(gaussian, 0.9), 7, (3.2e5, 0.08)),
     ]
     for (label, mechanism, largest, place), colour, dashes in zip(lines, COLOURS, DASHES, strict=True):

@@ -17,6 +17,7 @@ whatever the mechanism is. The events must not be chosen on the same releases: :
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,11 +85,8 @@ class Question:
         failure = clopper_pearson_upper(wrong, guesses, (1.0 - share) * error)
         return max(float(self._value(np.array(rate), np.array(failure), sides)), 0.0)
 
-    def estimates(self, right: Array, wrong: Array, trials: float, sides: int, error: float) -> Array:
-        """The same by Wilson's formula, for many events at once: good enough to choose among them."""
-        from scipy.special import ndtri
-
-        z = float(-ndtri(error))
+    def estimates(self, right: Array, wrong: Array, trials: float, sides: int, z: float) -> Array:
+        """The same by Wilson's formula, for many events at once, at z deviations: good enough to choose among them."""
         wrong = np.maximum(wrong, 0.0)  # a difference of sums may be off by rounding
         guesses = right + wrong
         rate = np.maximum(1.0 - _wilson_upper(np.maximum(trials - guesses, 0.0), trials, z), 1e-300)
@@ -124,6 +122,13 @@ def clopper_pearson_upper(hits: int, trials: int, error: float) -> float:
     if hits == trials:
         return 1.0
     return min(float(betainccinv(hits + 1, trials - hits, error)) * (1.0 + _SAFE), 1.0)
+
+
+def deviations(error: float) -> float:
+    """How many standard deviations a normal variable exceeds with this probability."""
+    from scipy.special import ndtri
+
+    return float(-ndtri(error))
 
 
 def _wilson_upper(hits: Array, trials: Array | float, z: float) -> Array:
@@ -164,12 +169,13 @@ def choose(
 
 
 def _rate(rule: Rule, scores: Array, truth: Array, question: Question, tested: int, error: float) -> float:
-    """The bound to expect on ``tested`` releases if guesses go as on these."""
+    """The bound to expect on ``tested`` releases if guesses go as here, less half a deviation of this very estimate."""
     ours, theirs = rule.guesses(scores)
     right = float(truth[ours].sum() + (1.0 - truth[theirs]).sum())
     wrong = float(np.count_nonzero(ours) + np.count_nonzero(theirs)) - right
     scale = tested / len(scores)
-    return float(question.estimates(np.array(scale * right), np.array(scale * wrong), tested, rule.sides, error))
+    z = deviations(error) + 0.5 * math.sqrt(0.5 * scale)  # both halves together are twice as many
+    return float(question.estimates(np.array(scale * right), np.array(scale * wrong), tested, rule.sides, z))
 
 
 def _by_counts(scores: Array, truth: Array, question: Question, tested: int, error: float) -> Rule:
@@ -238,12 +244,11 @@ def _best_rule(
     right_above, right_below = scale * right_above, scale * (stop - wrong_below)
     wrong_above, wrong_below = scale * (count - start + noise) - right_above, scale * (wrong_below + noise)
 
-    trials = tested + 2.0 * scale * noise
-    above = question.estimates(right_above, wrong_above, trials, 1, error)
-    below = question.estimates(right_below, wrong_below, trials, 1, error)
-    both = question.estimates(
-        np.add.outer(right_above, right_below), np.add.outer(wrong_above, wrong_below), trials, 2, error
-    )
+    trials, z = tested + 2.0 * scale * noise, deviations(error)
+    above = question.estimates(right_above, wrong_above, trials, 1, z)
+    below = question.estimates(right_below, wrong_below, trials, 1, z)
+    right, wrong = np.add.outer(right_above, right_below), np.add.outer(wrong_above, wrong_below)
+    both = question.estimates(right, wrong, trials, 2, z)
     both[np.less_equal.outer(uppers, lowers)] = -np.inf  # the two guesses exclude each other
     i, j = np.unravel_index(int(np.argmax(both)), both.shape)
     return max(
