@@ -1,6 +1,7 @@
 """Release vectors, matrices and tensors under differential privacy, with noise that provably keeps the promise."""
 
 from lessnoise._version import __version__
+from lessnoise.audit import AuditReport, audit, worst_neighbour
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.mechanism.builders import (
@@ -36,6 +37,7 @@ from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release import Certificate, Release
 
 __all__ = [
+    "AuditReport",
     "Bracket",
     "Certificate",
     "Claim",
@@ -57,6 +59,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "analytic_gaussian",
+    "audit",
     "binary_shares",
     "classic_gaussian",
     "correlated_gaussian",
@@ -74,5 +77,6 @@ __all__ = [
     "r1smg",
     "radial",
     "shells",
+    "worst_neighbour",
     "zhao_gaussian",
 ]

@@ -119,4 +119,13 @@ def console() -> Console:
     return plain if plain.is_terminal else Console(highlight=False, width=150)
 
 
-from lessnoise.cli import check, claims, demo, frontier, plan, release  # noqa: E402, F401  (each registers its command)
+# Each module registers its command.
+from lessnoise.cli import (  # noqa: E402
+    audit,  # noqa: F401
+    check,  # noqa: F401
+    claims,  # noqa: F401
+    demo,  # noqa: F401
+    frontier,  # noqa: F401
+    plan,  # noqa: F401
+    release,  # noqa: F401
+)

@@ -202,27 +202,34 @@ def _(law: Shells, dimension: int, order: float) -> float:
 
 @quantile.register(Shells)
 def _(law: Shells, dimension: int, probability: float) -> float:
-    reached = np.cumsum(law.probabilities) / math.fsum(law.probabilities)
-    i = min(int(np.searchsorted(reached, probability)), len(reached) - 1)
-    before = float(reached[i - 1]) if i else 0.0
-    share = min((probability - before) * math.fsum(law.probabilities) / law.probabilities[i], 1.0)
-    return _radius(law, i, 1.0 - share) ** 2
+    return float(radius_at(law, np.array([probability]))[0]) ** 2
 
 
-def _radius(law: Shells, shell: int, share_left: float) -> float:
-    """The radius outside of which this share of the shell's volume lies."""
-    inner, outer = law.edges[shell], law.edges[shell + 1]
-    thin = float(_thinness(law.dimension, np.array([inner]), np.array([outer]))[0])
-    return outer * math.exp(math.log1p(max(share_left * thin, -1.0 + _ULP)) / law.dimension)
+def radius_at(law: Shells, probability: Array) -> Array:
+    """The radii that the noise does not exceed with these probabilities."""
+    edges, probabilities, total = np.array(law.edges), np.array(law.probabilities), math.fsum(law.probabilities)
+    reached = np.cumsum(probabilities) / total
+    shell = np.minimum(np.searchsorted(reached, probability), len(reached) - 1)
+    before = np.append(0.0, reached)[shell]
+    share = np.minimum((probability - before) * total / probabilities[shell], 1.0)
+    inner, outer = edges[shell], edges[shell + 1]
+    empty = np.maximum((1.0 - share) * _thinness(law.dimension, inner, outer), -1.0 + _ULP)
+    radius: Array = outer * np.exp(np.log1p(empty) / law.dimension)
+    return radius
+
+
+def log_height(law: Shells, radius: Array) -> Array:
+    """ln of the density at these distances, up to one constant; -inf outside the shells."""
+    profile = _profile(law)
+    padded = np.append(profile.heights, -np.inf)
+    heights: Array = padded[np.searchsorted(profile.radii, radius, side="left")]
+    return heights
 
 
 @draw.register(Shells)
 def _(law: Shells, shape: tuple[int, ...], source: Source) -> Array:
-    pick, place = np.exp(-source.exponentials(2)).tolist()
-    reached = np.cumsum(law.probabilities)
-    shell = min(int(np.searchsorted(reached, pick * reached[-1])), len(reached) - 1)
     vector = source.normals(law.dimension)
-    vector *= _radius(law, shell, place) / np.linalg.norm(vector)
+    vector *= radius_at(law, np.exp(-source.exponentials(1)))[0] / np.linalg.norm(vector)
     return vector.reshape(shape)
 
 
