@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.law import Laplace, Radial
+from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.least.design import SMALLEST_GAIN, Design
 from lessnoise.mechanism.least.goal import Goal
 from lessnoise.mechanism.mechanism import Mechanism
@@ -92,7 +92,7 @@ def optimality(mechanism: Mechanism) -> float:
             f"claim={claim} for mechanism {mechanism.name!r}: optimality is measured at a target (epsilon, delta > 0); "
             "build the mechanism for one."
         )
-    if law.integer or not (law.norm == "l2" or (dimension == 1 and isinstance(law, Laplace))):
+    if law.integer or law.norm != "l2":
         raise InvalidInput(
             f"mechanism={mechanism.name!r} has no l2 sensitivity, without which there is no optimality: compare losses."
         )
