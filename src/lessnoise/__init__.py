@@ -1,6 +1,7 @@
 """Release vectors, matrices and tensors under differential privacy, with noise that provably keeps the promise."""
 
 from lessnoise._version import __version__
+from lessnoise.composition import Composition, compose
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.mechanism.builders import (
@@ -37,6 +38,7 @@ __all__ = [
     "Certificate",
     "Claim",
     "ClaimWarning",
+    "Composition",
     "CorrelatedGaussian",
     "DiscreteGaussian",
     "GeneralizedGaussian",
@@ -55,6 +57,7 @@ __all__ = [
     "analytic_gaussian",
     "binary_shares",
     "classic_gaussian",
+    "compose",
     "correlated_gaussian",
     "discrete_gaussian",
     "generalized_gaussian",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise.composition import Composition
     from lessnoise.release import Release
 
 SCHEMA = 1
@@ -108,6 +109,18 @@ class Mechanism:
         if exact.lower <= self.claim.delta < exact.upper:  # too close to call: look closer
             exact = delta_of(self.law, self.dimension, self.sensitivity, self.claim.epsilon, 1e-7)
         return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
+
+    def repeat(self, n: int) -> Composition:
+        """``n`` releases about the same individuals, each with fresh noise."""
+        from lessnoise.composition import compose
+
+        return compose(self).repeat(n)
+
+    def subsample(self, rate: float) -> Composition:
+        """One release on a Poisson sample: each individual takes part with probability ``rate``, independently."""
+        from lessnoise.composition import compose
+
+        return compose(self).subsample(rate)
 
     # Use.
 

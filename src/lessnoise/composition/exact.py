@@ -1,0 +1,90 @@
+"""The exact curve of many steps: delta at an epsilon, epsilon at a delta, as proved brackets."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from lessnoise.composition import gaussians
+from lessnoise.composition.accountant import Accountant
+from lessnoise.composition.samples import Samples, fixed_pair_delta
+from lessnoise.guarantees import Bracket
+from lessnoise.mechanism.curve import law_pure_epsilon
+
+if TYPE_CHECKING:
+    from lessnoise.mechanism.law import Law
+
+
+class Step(NamedTuple):
+    """One kind of step: what noise against what change, on which share of the data, how often."""
+
+    law: Law
+    dimension: int
+    sensitivity: float
+    rate: float
+    count: int
+
+    @property
+    def mu(self) -> tuple[float, float] | None:
+        """Ends of mu of a Gaussian on all the data; None for all others."""
+        return None if self.rate < 1.0 else gaussians.mu_range(self.law, self.dimension, self.sensitivity)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The largest loss of one step, rounded up: with sampling ln(1 + q (e^eps - 1))."""
+        pure = law_pure_epsilon(self.law, self.dimension, self.sensitivity)
+        if self.rate == 1.0 or pure == math.inf:
+            return pure
+        if pure > 700.0:
+            return (pure + math.log(self.rate)) * (1.0 + 1e-14) + 1e-14
+        return math.log1p(self.rate * math.expm1(pure)) * (1.0 + 1e-14)
+
+
+def pure_epsilon(steps: tuple[Step, ...]) -> float:
+    """Epsilon at delta = 0: the largest losses add up."""
+    return math.fsum(step.count * step.pure_epsilon for step in steps) * (1.0 + 1e-15)
+
+
+@functools.lru_cache(maxsize=256)
+def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
+    """Bracket of the smallest delta with (epsilon, delta)-DP of all steps together."""
+    if epsilon >= pure_epsilon(steps):
+        return Bracket(0.0, 0.0)
+    normal = _all_gaussian(steps)
+    if normal is not None:
+        return normal.delta(epsilon)
+    return accountant_of(steps).delta(epsilon)
+
+
+@functools.lru_cache(maxsize=256)
+def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
+    """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP of all steps together."""
+    pure = pure_epsilon(steps)
+    if delta == 0.0:
+        return Bracket(pure * (1.0 - 1e-13) if math.isfinite(pure) else pure, pure)
+    normal = _all_gaussian(steps)
+    found = accountant_of(steps).epsilon(delta) if normal is None else normal.epsilon(delta)
+    return Bracket(min(found.lower, pure), min(found.upper, pure))
+
+
+@functools.lru_cache(maxsize=32)
+def accountant_of(steps: tuple[Step, ...]) -> Accountant:
+    """The discretised losses of the steps, Gaussians merged; kept, since the curves are dear."""
+    samples = [
+        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.sensitivity), step.rate, step.count)
+        for step in steps
+        if step.mu is None
+    ]
+    counts = [step.count for step in steps if step.mu is None]
+    normals = [(step.mu, step.count) for step in steps if step.mu is not None]
+    if normals:
+        samples.append(Samples(gaussians.merged(normals).delta, 1.0, 1))
+        counts.append(1)
+    return Accountant(samples, counts)
+
+
+def _all_gaussian(steps: tuple[Step, ...]) -> gaussians.Normal | None:
+    """All steps as one Gaussian, if each is one."""
+    known = [(step.mu, step.count) for step in steps if step.mu is not None]
+    return gaussians.merged(known) if len(known) == len(steps) else None
