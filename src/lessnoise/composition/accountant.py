@@ -92,7 +92,7 @@ class Accountant:
     def _bounds(self, choose: Choice, backwards: bool, tail: float, epsilon: float | None = None) -> _Bounds:
         """Losses fine enough for the query, composed; ``choose`` picks the tilt that suits it."""
         at, size = self._reach_out(choose, backwards, tail)
-        cap = self._cap(at if epsilon is None else epsilon, size, backwards)
+        cap = self._cap(8.0 * at if epsilon is None else epsilon, size, backwards)
         for _ in range(_ROUNDS):
             pess, opt = (terms.with_infinite_at_end() for terms in self._terms(backwards, cap))
             theta = choose(pess)
@@ -121,8 +121,8 @@ class Accountant:
     def _cap(self, at: float, size: float, backwards: bool) -> float:
         """A loss that settles the matter: with it the sum exceeds epsilon by far, whatever the others are."""
         pess, _ = self._terms(backwards, math.inf)
-        least = max(-(pess.cumulant(-s) - math.log(size) + 50.0) / s for s in pess.scales())
-        return max(at, 0.0) + 50.0 - math.log(size) - min(least, 0.0)
+        least = max(-(pess.cumulant(-s) - math.log(size) + 25.0) / s for s in pess.scales())
+        return max(at, 0.0) + 25.0 - math.log(size) - min(least, 0.0)
 
     def _terms(self, backwards: bool, cap: float, step: float | None = None) -> tuple[Terms, Terms]:
         """Pessimistic and optimistic losses of each step; with ``step``, at its multiples only.
