@@ -2,8 +2,9 @@
 
 from lessnoise._version import __version__
 from lessnoise.composition import Composition, compose
-from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
+from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
+from lessnoise.ledger import Ledger
 from lessnoise.mechanism.builders import (
     analytic_gaussian,
     classic_gaussian,
@@ -35,6 +36,7 @@ from lessnoise.release import Certificate, Release
 
 __all__ = [
     "Bracket",
+    "BudgetExceeded",
     "Certificate",
     "Claim",
     "ClaimWarning",
@@ -45,6 +47,8 @@ __all__ = [
     "Guarantee",
     "InvalidInput",
     "Laplace",
+    "Ledger",
+    "LedgerError",
     "LessnoiseError",
     "MatrixGaussian",
     "Mechanism",

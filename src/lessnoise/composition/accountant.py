@@ -93,11 +93,12 @@ class Accountant:
         """Losses fine enough for the query, composed; ``choose`` picks the tilt that suits it."""
         at, size = self._reach_out(choose, backwards, tail)
         cap = self._cap(8.0 * at if epsilon is None else epsilon, size, backwards)
+        limits = [len(sample.known) + MOST_SAMPLES for sample in self.samples]
         for _ in range(_ROUNDS):
             pess, opt = (terms.with_infinite_at_end() for terms in self._terms(backwards, cap))
             theta = choose(pess)
             allowed = max(_TOLERANCE, _RELATIVE_TOLERANCE * theta * abs(pess.sharpest_at(theta)))
-            if not self._refine(pess, opt, theta, allowed, backwards):
+            if not self._refine(pess, opt, theta, allowed, backwards, limits):
                 break
         step, pess, opt = self._on_lattice(cap, choose, allowed, backwards)
         theta, lower_theta = choose(pess), choose(opt)
@@ -140,7 +141,9 @@ class Accountant:
         terms = Terms(pess, self.counts), Terms(opt, self.counts)
         return (terms[0].reversed(), terms[1].reversed()) if backwards else terms
 
-    def _refine(self, pess: Terms, opt: Terms, theta: float, allowed: float, backwards: bool) -> bool:
+    def _refine(
+        self, pess: Terms, opt: Terms, theta: float, allowed: float, backwards: bool, limits: list[int]
+    ) -> bool:
         """Halve the cells that blur the answer most; False if all together blur it little, or nothing can be done.
 
         In the tail, ln(delta) is as uncertain as the cumulant at the tilt. Where delta is near 1 that says nothing: there the
@@ -168,10 +171,10 @@ class Accountant:
             return False
         chosen = _cells_to_halve([cost for _, cost in shares], allowed)
         changed = False
-        for sample, (x, _), halve in zip(self.samples, shares, chosen, strict=True):
+        for sample, (x, _), halve, limit in zip(self.samples, shares, chosen, limits, strict=True):
             for k in halve:
                 middle = 0.5 * (float(x[k]) + float(x[k + 1]))
-                if len(sample.known) >= MOST_SAMPLES or middle in (x[k], x[k + 1]):
+                if len(sample.known) >= limit or middle in (x[k], x[k + 1]):
                     break
                 before = len(sample.known)
                 sample.add(abs(middle) if sample.symmetric else -middle if backwards else middle)

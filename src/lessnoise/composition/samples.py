@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Curve = Callable[[float, float], Bracket]  # of epsilon >= 0 and a tolerance
 
-MOST_POINTS = 1000
+MOST_POINTS = 800
 _ULP = 2.0**-53
 _LEAST = -512.0  # E is below e^x: nothing matters beyond
 _FLAT = 1.0 + 1e-4

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.composition import Composition
+    from lessnoise.ledger import Ledger
     from lessnoise.release import Release
 
 SCHEMA = 1
@@ -129,11 +130,21 @@ class Mechanism:
         generator = validation.generator(rng)
         return draw(self.law, self.shape, SecureSource() if generator is None else NumpySource(generator))
 
-    def release(self, value: ArrayLike, rng: np.random.Generator | None = None) -> Release:
-        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private."""
+    def release(
+        self,
+        value: ArrayLike,
+        rng: np.random.Generator | None = None,
+        *,
+        ledger: Ledger | None = None,
+        partition: str | None = None,
+    ) -> Release:
+        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private.
+
+        With a ``ledger`` the release is paid for first; ``partition`` is the key of the individuals it concerns.
+        """
         from lessnoise.release import release
 
-        return release(self, value, rng)
+        return release(self, value, rng, ledger=ledger, partition=partition)
 
     # Storage.
 
