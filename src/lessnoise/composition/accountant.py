@@ -78,6 +78,8 @@ class Accountant:
             bounds = self._bounds(lambda terms: terms.tilt_for(delta), backwards, delta)
             worst = bounds.pessimistic
             end = max(float(worst.losses[-1]), 0.0)
+            if bounds.lower(0.5 * LARGEST_EPSILON) > delta:  # infinite losses alone exceed it
+                return Bracket(0.5 * LARGEST_EPSILON, math.inf)
             lower = max(lower, _crossing(bounds.lower, delta, bounds.lower_start, end, 1.0 / bounds.optimistic.theta)[0])
             upper = max(upper, _crossing(worst.upper, delta, bounds.upper_start, end, 1.0 / worst.theta)[1])
         return Bracket(min(lower, upper), upper)

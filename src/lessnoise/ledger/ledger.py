@@ -175,7 +175,8 @@ class Ledger:
     def remaining(self) -> float:
         """What the budget has left over the total so far, as an epsilon at the ledger's delta, rounded down.
 
-        Losses compose to less than their sum, so a release of this epsilon fits, and a larger one may fit too.
+        Losses compose to less than their sum: a pure release of this epsilon fits, but for the width of the brackets, and
+        a larger one may fit too.
         """
         return max(self.budget.epsilon - self.spent().upper, 0.0)
 
