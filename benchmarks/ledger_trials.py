@@ -70,6 +70,7 @@ def victim(path: Path, pipe: int) -> None:
 
 def kill(rounds: int, folder: Path) -> dict[str, object]:
     path = folder / "kill.ledger"
+    MECHANISM.release(np.zeros(3))  # so that children start with everything imported
     ln.Ledger.open(path, epsilon=1e4, delta=1e-6)
     rng = random.Random(20)
     failures, seen = [], set()
@@ -80,7 +81,7 @@ def kill(rounds: int, folder: Path) -> dict[str, object]:
             os.close(ends[0])
             victim(path, ends[1])
         os.close(ends[1])
-        time.sleep(rng.uniform(0.0, 0.08))
+        time.sleep(rng.uniform(0.0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with os.fdopen(ends[0], "rb") as pipe:

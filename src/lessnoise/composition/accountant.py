@@ -29,6 +29,7 @@ _RELATIVE_TOLERANCE = 2e-3  # of epsilon
 _SHARE_OF_TAIL = 1e-3  # of delta, that may be cut off
 _BULK_TOLERANCE = 0.01  # of the variance
 _LEAST_TAIL = 1e-285
+_FEWEST_POINTS = 512  # of the window, on the first lattice that is tried
 _FINER = 6  # the lattice is at most 2^6 times finer than the points, so that optimistic losses find a place
 
 
@@ -69,6 +70,20 @@ class Accountant:
             upper = max(upper, bounds.pessimistic.upper(epsilon))
         return Bracket(min(lower, upper), upper)
 
+    def surely_within(self, epsilon: float, delta: float) -> bool:
+        """Whether the least tilted bound already proves (epsilon, delta); False means that it takes a closer look."""
+        if self.steps <= 1:
+            return False
+        for backwards in self.directions:
+            self._reach_out(lambda terms: terms.tilt(epsilon), backwards, delta, enough=0.1 * delta)
+            pess, _ = self._terms(backwards, math.inf)
+            theta = pess.tilt(epsilon)
+            peak = -theta * math.log1p(1.0 / theta) - math.log1p(theta)
+            exponent = pess.cumulant(theta) - theta * epsilon + peak
+            if exponent > 0.0 or math.exp(exponent) + pess.infinite > 0.999 * delta:
+                return False
+        return True
+
     def epsilon(self, delta: float) -> Bracket:
         """Bracket of epsilon: the worse of the two directions counts."""
         if self.steps <= 1:
@@ -107,7 +122,7 @@ class Accountant:
         start = pess.sharpest_at(theta), opt.sharpest_at(lower_theta)
         return _Bounds(LatticeSum(pess, step, theta), LatticeSum(opt, step, lower_theta), opt.smallest, *start)
 
-    def _reach_out(self, choose: Choice, backwards: bool, tail: float) -> tuple[float, float]:
+    def _reach_out(self, choose: Choice, backwards: bool, tail: float, enough: float = 0.0) -> tuple[float, float]:
         """Sample far enough out that what lies beyond is little next to delta; about the epsilon and the delta."""
         tail *= _SHARE_OF_TAIL / self.steps
         while True:
@@ -117,7 +132,7 @@ class Accountant:
             theta = choose(pess)
             size = math.exp(max(min(pess.log_bound(theta), 0.0), -640.0))
             missing = pess.infinite - opt.infinite
-            if missing <= 10.0 * _SHARE_OF_TAIL * (size + opt.infinite) or tail <= _LEAST_TAIL:
+            if missing <= max(10.0 * _SHARE_OF_TAIL * (size + opt.infinite), enough) or tail <= _LEAST_TAIL:
                 return pess.sharpest_at(theta), size + opt.infinite
             tail = max(min(tail, size * _SHARE_OF_TAIL / self.steps) * 1e-2, _LEAST_TAIL)
 
@@ -189,8 +204,9 @@ class Accountant:
         theta = choose(rough.with_infinite_at_end())
         close = max(1.25 * allowed, 1.1 * _distance((rough, fine), theta))
         cell = min(float(np.diff(losses.x).min(initial=1.0)) for losses in rough.losses)
-        exponent = math.ceil(math.log2(cell)) + 4
         finest = math.floor(math.log2(cell)) - _FINER
+        low, high = window(rough, choose(rough))
+        exponent = math.ceil(math.log2(max((high - low) / _FEWEST_POINTS, 2.0**finest)))
         best: tuple[float, Terms, Terms] | None = None
         while True:
             step = 2.0**exponent
@@ -198,7 +214,7 @@ class Accountant:
             if _points(terms, choose, step) > MOST_POINTS:
                 if best is not None:
                     return best
-                exponent, finest = exponent + 1, math.inf
+                exponent = finest = exponent + 1
                 continue
             best = step, *terms
             if exponent <= finest or _distance(terms, theta) <= close:

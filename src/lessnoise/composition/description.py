@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lessnoise import validation
-from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps
+from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
@@ -122,6 +122,16 @@ class Composition:
     def guarantee(self, epsilon: float) -> Guarantee:
         """What all releases together really give at an epsilon, on the safe side."""
         return Guarantee(epsilon, self.delta(epsilon).upper, self.neighbours)
+
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Whether all releases together are proved to be (epsilon, delta)-DP; quick where it is far from close.
+
+        >>> import lessnoise as ln
+        >>> year = ln.laplace(epsilon=0.1, sensitivity=1, shape=1).repeat(365)
+        >>> year.within(12, 1e-6), year.within(8, 1e-6)
+        (True, False)
+        """
+        return within(self.steps, validation.nonnegative_epsilon(epsilon), _delta_or_zero(delta))
 
     @property
     def steps(self) -> tuple[Step, ...]:

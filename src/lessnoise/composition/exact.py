@@ -58,6 +58,16 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
 
 
 @functools.lru_cache(maxsize=256)
+def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
+    """Whether all steps together are proved to be (epsilon, delta)-DP."""
+    if epsilon >= pure_epsilon(steps):
+        return True
+    if delta > 0.0 and _all_gaussian(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
+        return True
+    return delta > 0.0 and delta_of_steps(steps, epsilon).upper <= delta
+
+
+@functools.lru_cache(maxsize=256)
 def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP of all steps together."""
     pure = pure_epsilon(steps)
@@ -68,9 +78,11 @@ def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
     return Bracket(min(found.lower, pure), min(found.upper, pure))
 
 
-@functools.lru_cache(maxsize=32)
 def accountant_of(steps: tuple[Step, ...]) -> Accountant:
-    """The discretised losses of the steps, Gaussians merged; kept, since the curves are dear."""
+    """The discretised losses of the steps, Gaussians merged.
+
+    A fresh one for every question, so that no answer depends on what was asked before; points of curves are kept.
+    """
     samples = [
         Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.sensitivity), step.rate, step.count)
         for step in steps

@@ -27,7 +27,7 @@ MOST_POINTS = 800
 _ULP = 2.0**-53
 _LEAST = -512.0  # E is below e^x: nothing matters beyond
 _FLAT = 1.0 + 1e-4
-_LOOSE, _TIGHT = 2e-4, 1e-6
+_TOLERANCES = (2e-4, 6e-5, 2e-5, 6e-6, 2e-6)  # few, so that evaluations are found again
 
 
 @functools.singledispatch
@@ -55,9 +55,10 @@ class Samples:
 
     def __init__(self, curve: Curve, rate: float, count: int) -> None:
         self.curve, self.rate = curve, rate
-        at_zero = curve(0.0, _LOOSE).upper
+        at_zero = curve(0.0, _TOLERANCES[0]).upper
         # Brackets of relative width t multiply delta by at most about 1 + count t delta(0).
-        self.tolerance = min(max(0.1 / (count * max(rate * at_zero, 1e-9)), _TIGHT), _LOOSE)
+        wanted = 0.1 / (count * max(rate * at_zero, 1e-9))
+        self.tolerance = next((tolerance for tolerance in _TOLERANCES if tolerance <= wanted), _TOLERANCES[-1])
         self.symmetric = rate == 1.0
         self.known: dict[float, tuple[float, float]] = {0.0: self._excess(0.0)}
         self.reach: dict[int, float] = {1: 0.0, -1: 0.0}

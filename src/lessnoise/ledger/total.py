@@ -45,9 +45,7 @@ def composition_of(counts: Counts, lookup: Lookup) -> Composition:
 
 def fits(composition: Composition, budget: Guarantee) -> bool:
     """Whether all together is proved to keep the budget."""
-    if budget.delta == 0.0:
-        return composition.epsilon(0.0).upper <= budget.epsilon
-    return composition.delta(budget.epsilon).upper <= budget.delta
+    return composition.within(budget.epsilon, budget.delta)
 
 
 def epsilon_spent(candidates: list[Composition], delta: float) -> Bracket:
