@@ -1,7 +1,7 @@
 """Trials of the ledger by force: processes that race for a budget, and processes that are killed.
 
-Run ``python benchmarks/ledger_trials.py race 200`` or ``... kill 200``. Prints one JSON line; exit code 1 if anything was
-lost, unrecorded or overspent. The test suite runs a few rounds of each.
+Run ``python benchmarks/ledger_trials.py race 200`` or ``... kill 200``. Prints one JSON line; exit code 1 if anything
+was lost, unrecorded or overspent. The test suite runs a few rounds of each.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
 import lessnoise as ln
+import oracles
 from lessnoise.composition.accountant import Accountant
 from lessnoise.composition.gaussians import Normal, mu_range
 from lessnoise.composition.samples import Samples
@@ -56,7 +56,10 @@ def test_discretised_gaussians_agree_with_one_gaussian(mu, count, target):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    mu=st.floats(1e-3, 4.0), count=st.integers(2, 5000), share=st.floats(0.0, 3.0), rate=st.sampled_from([1.0, 0.5, 0.01])
+    mu=st.floats(1e-3, 4.0),
+    count=st.integers(2, 5000),
+    share=st.floats(0.0, 3.0),
+    rate=st.sampled_from([1.0, 0.5, 0.01]),
 )
 def test_brackets_hold_the_truth_anywhere_on_the_curve(mu, count, share, rate):
     total = mu * math.sqrt(count) * rate
@@ -155,7 +158,9 @@ def test_sampled_gaussian_agrees_with_another_accountant(sigma, steps, published
     from dp_accounting.pld import privacy_loss_distribution
 
     rate = 256 / 60000
-    pld = privacy_loss_distribution.from_gaussian_mechanism(sigma, sampling_prob=rate, value_discretization_interval=1e-4)
+    pld = privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, sampling_prob=rate, value_discretization_interval=1e-4
+    )
     theirs = pld.self_compose(steps).get_epsilon_for_delta(1e-5)
     ours = normal_mechanism(sigma).subsample(rate).repeat(steps).epsilon(1e-5)
     assert abs(ours.upper / theirs - 1.0) < 0.01

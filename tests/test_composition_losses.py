@@ -44,7 +44,11 @@ def test_pessimistic_above_and_optimistic_below(mu, points, fineness, blur, quer
     assert np.array_equal(np.rint(snapped.x / step) * step, snapped.x)
     for query in queries:
         epsilon = query * mu * (1.0 + mu / 2.0)
-        truth = gaussian.delta(mu, epsilon) if epsilon >= 0 else -math.expm1(epsilon) + math.exp(epsilon) * gaussian.delta(mu, -epsilon)
+        truth = (
+            gaussian.delta(mu, epsilon)
+            if epsilon >= 0
+            else -math.expm1(epsilon) + math.exp(epsilon) * gaussian.delta(mu, -epsilon)
+        )
         assert curve_of(above, epsilon) >= truth * (1 - 1e-9) - 1e-15
         for below in (unsnapped(*hull), snapped):
             assert curve_of(below, epsilon) <= truth * (1 + 1e-9) + 1e-15
@@ -59,7 +63,10 @@ def test_losses_read_backwards_bound_the_same_symmetric_curve(mu, query):
     epsilon = query * mu * (1.0 + mu / 2.0)
     truth = gaussian.delta(mu, epsilon)
     assert curve_of(pessimistic(x, true).reversed(), epsilon) >= truth * (1 - 1e-9) - 1e-15
-    assert curve_of(snap(*optimistic_hull(x, true, true, 0.0), x[1] - x[0]).reversed(), epsilon) <= truth * (1 + 1e-9) + 1e-15
+    assert (
+        curve_of(snap(*optimistic_hull(x, true, true, 0.0), x[1] - x[0]).reversed(), epsilon)
+        <= truth * (1 + 1e-9) + 1e-15
+    )
 
 
 def test_fine_points_leave_little_room():

@@ -138,7 +138,9 @@ def test_budget_exceeded_survives_pickling():
 
 # Any order of spends, through several handles: the model is the definition.
 
-SPENDS = st.tuples(st.sampled_from([GAUSSIAN, LARGER, LAPLACE]), st.sampled_from([None, "north", "south"]), st.integers(0, 2))
+SPENDS = st.tuples(
+    st.sampled_from([GAUSSIAN, LARGER, LAPLACE]), st.sampled_from([None, "north", "south"]), st.integers(0, 2)
+)
 
 
 def allowed_by_definition(history_, epsilon: float, delta: float) -> bool:
@@ -172,7 +174,11 @@ def test_any_interleaving_keeps_the_budget(tmp_path_factory, spends, epsilon):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.sampled_from(["", "a", "b", "c"]), st.dictionaries(st.integers(1, 3), st.integers(1, 4), max_size=3)))
+@given(
+    st.dictionaries(
+        st.sampled_from(["", "a", "b", "c"]), st.dictionaries(st.integers(1, 3), st.integers(1, 4), max_size=3)
+    )
+)
 def test_candidates_cover_every_partition(totals):
     candidates = total.worst_candidates(totals)
     common = totals.get("", {})
@@ -300,9 +306,13 @@ def test_a_full_disk_spends_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(store.sqlite3, "connect", small_disk)
     monkeypatch.setattr(sys.modules["lessnoise.release.release"], "draw", lambda *_: pytest.fail("noise was drawn"))
-    with pytest.raises(ln.LedgerError, match="no room left"):
+
+    def fill() -> None:
         for number in range(10_000):
             ledger.spend(GAUSSIAN, note=f"{number}" * 500)
+
+    with pytest.raises(ln.LedgerError, match="no room left"):
+        fill()
     before = ledger.count()
     with pytest.raises(ln.LedgerError, match="no room left"):
         ln.Mechanism("other" * 2000, GAUSSIAN.law, (3,), 1.0).release(np.zeros(3), ledger=ledger)

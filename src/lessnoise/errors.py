@@ -18,8 +18,8 @@ class LedgerError(LessnoiseError):
 class BudgetExceeded(LessnoiseError):
     """A release would exceed the ledger's budget; nothing was drawn, spent or written.
 
-    Both numbers are epsilons at the ledger's delta, on the safe side: ``remaining`` is what the budget has left over the
-    exact total so far, ``requested`` is what the release would add to that total.
+    Both numbers are epsilons at the ledger's delta, on the safe side: ``remaining`` is what the budget has left over
+    the exact total so far, ``requested`` is what the release would add to that total.
     """
 
     def __init__(self, message: str, *, remaining: float, requested: float) -> None:

@@ -95,7 +95,9 @@ class Accountant:
             end = max(float(worst.losses[-1]), 0.0)
             if bounds.lower(0.5 * LARGEST_EPSILON) > delta:  # infinite losses alone exceed it
                 return Bracket(0.5 * LARGEST_EPSILON, math.inf)
-            lower = max(lower, _crossing(bounds.lower, delta, bounds.lower_start, end, 1.0 / bounds.optimistic.theta)[0])
+            lower = max(
+                lower, _crossing(bounds.lower, delta, bounds.lower_start, end, 1.0 / bounds.optimistic.theta)[0]
+            )
             upper = max(upper, _crossing(worst.upper, delta, bounds.upper_start, end, 1.0 / worst.theta)[1])
         return Bracket(min(lower, upper), upper)
 
@@ -151,7 +153,7 @@ class Accountant:
         for sample in self.samples:
             x, lower, upper, floor = sample.arrays(*((-cap, math.inf) if backwards else (-math.inf, cap)))
             if step is not None:
-                x, lower, upper = _on_lattice(x, lower, upper, step)
+                x, lower, upper = _lattice_points(x, lower, upper, step)
             pess.append(pessimistic(x, upper))
             hull = optimistic_hull(x, lower, upper, min(floor, float(lower[-1])))
             opt.append(unsnapped(*hull) if step is None else snap(*hull, step))
@@ -163,9 +165,9 @@ class Accountant:
     ) -> bool:
         """Halve the cells that blur the answer most; False if all together blur it little, or nothing can be done.
 
-        In the tail, ln(delta) is as uncertain as the cumulant at the tilt. Where delta is near 1 that says nothing: there the
-        variance that is added by splitting losses between the ends of their cells, a sixth of the width squared, is
-        set against the variance of the sum.
+        In the tail, ln(delta) is as uncertain as the cumulant at the tilt. Where delta is near 1 that says nothing:
+        there the variance that is added by splitting losses between the ends of their cells, a sixth of the width
+        squared, is set against the variance of the sum.
         """
         bulk = pess.slopes(0.0)[0] > pess.sharpest_at(theta)
         if bulk:
@@ -222,30 +224,8 @@ class Accountant:
             exponent -= 1
 
 
-def _on_lattice(self, pess: Terms, theta: float, allowed: float, backwards: bool) -> tuple[float, Terms, Terms]:
-        """The coarsest lattice that keeps the bounds about as close, within MOST_POINTS in the window."""
-        cell = min(float(np.diff(losses.x).min()) for losses in pess.losses)
-        exponent = math.ceil(math.log2(cell)) + 4
-        finest = math.floor(math.log2(cell)) - _FINER
-        best: tuple[float, Terms, Terms] | None = None
-        while True:
-            step = 2.0**exponent
-            terms = self._terms(backwards, step)
-            if best is not None and _points(terms, theta, step) > MOST_POINTS:
-                return best
-            best = step, *terms
-            close = terms[0].cumulant(theta) - terms[1].cumulant(theta) <= 1.25 * allowed
-            if _points(terms, theta, step) <= MOST_POINTS:
-                if close or exponent <= finest:
-                    return best
-                exponent -= 1
-            else:
-                best = None
-                exponent += 1
-
-
-def _on_lattice(x: Array, lower: Array, upper: Array, step: float) -> tuple[Array, Array, Array]:
-    """The points at multiples of the step. The two ends move outwards to one: E falls away from 0, so they still bound it."""
+def _lattice_points(x: Array, lower: Array, upper: Array, step: float) -> tuple[Array, Array, Array]:
+    """The points at multiples of the step; the two ends move outwards to one, since E falls away from 0."""
     x = x.copy()
     x[0], x[-1] = math.floor(x[0] / step) * step, math.ceil(x[-1] / step) * step
     on = np.rint(x / step) * step == x
@@ -255,7 +235,7 @@ def _on_lattice(x: Array, lower: Array, upper: Array, step: float) -> tuple[Arra
 def _distance(terms: tuple[Terms, Terms], theta: float) -> float:
     """How far the two cumulants are apart, infinite losses taken for the largest finite one.
 
-    At the tilt itself; where delta is near 1, so that the tilt is near 0 and says nothing, one deviation on either side.
+    At the tilt itself; where delta is near 1, so that the tilt is near 0 and says nothing, a deviation either side.
     """
     upper, lower = terms[0].with_infinite_at_end(), terms[1].with_infinite_at_end()
     nearby = 1.0 / math.sqrt(max(upper.slopes(theta)[1], 1e-300))
@@ -283,8 +263,8 @@ def _crossing(
 ) -> tuple[float, float]:
     """Points of epsilon >= 0 around where a falling function crosses the target: above it before, not above after.
 
-    The search begins at ``start`` with steps of ``width`` and goes no further than ``end``. (0, 0) if the function is within the target at 0;
-    infinite if it never gets there. Regula falsi (Illinois) on the logarithm.
+    The search begins at ``start`` with steps of ``width`` and goes no further than ``end``. (0, 0) if the function is
+    within the target at 0; infinite if it never gets there. Regula falsi (Illinois) on the logarithm.
     """
     goal = math.log(target)
 

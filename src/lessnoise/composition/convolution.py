@@ -178,7 +178,7 @@ class LatticeSum:
             error += count * (unit_error + 16.0 * _ULP) * float(np.linalg.norm(masses))
         folded = irfft(spectrum, size)
         positions = np.arange(first, first + size)
-        self.losses: Array = positions * step
+        self.losses: Array = positions.astype(np.float64) * step
         self.masses: Array = folded[positions % size]
         self.error = error
         self.margin = _MARGIN + _MARGIN_EACH * sum(terms.counts)

@@ -138,9 +138,9 @@ class Composition:
         """The kinds of steps in an order of their own, so that equal sets of releases have equal curves."""
         merged: dict[Step, int] = {}
         for part in self.parts:
-            one = part.step._replace(count=1)
+            one = part.step._replace(times=1)
             merged[one] = merged.get(one, 0) + part.count
-        steps = [step._replace(count=count) for step, count in merged.items()]
+        steps = [step._replace(times=count) for step, count in merged.items()]
         return tuple(sorted(steps, key=lambda step: (step.dimension, step.sensitivity, step.rate, repr(step.law))))
 
     # Storage.

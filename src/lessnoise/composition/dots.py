@@ -113,9 +113,7 @@ def snap(x: Array, values: Array, step: float) -> Losses:
     return Losses(positions, np.maximum(mass - error, 0.0), floor, 0.0)
 
 
-def _tangents(
-    points: list[float], heights: list[float], step: float
-) -> tuple[list[float], list[float], float | None]:
+def _tangents(points: list[float], heights: list[float], step: float) -> tuple[list[float], list[float], float | None]:
     """Knots and their levels; and where the last tangent touched, if it then fell below the floor."""
     knots, levels = [points[0]], [heights[0]]
     j, last = 1, len(points) - 1

@@ -23,7 +23,7 @@ class Step(NamedTuple):
     dimension: int
     sensitivity: float
     rate: float
-    count: int
+    times: int
 
     @property
     def mu(self) -> tuple[float, float] | None:
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 def pure_epsilon(steps: tuple[Step, ...]) -> float:
     """Epsilon at delta = 0: the largest losses add up."""
-    return math.fsum(step.count * step.pure_epsilon for step in steps) * (1.0 + 1e-15)
+    return math.fsum(step.times * step.pure_epsilon for step in steps) * (1.0 + 1e-15)
 
 
 @functools.lru_cache(maxsize=256)
@@ -84,12 +84,12 @@ def accountant_of(steps: tuple[Step, ...]) -> Accountant:
     A fresh one for every question, so that no answer depends on what was asked before; points of curves are kept.
     """
     samples = [
-        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.sensitivity), step.rate, step.count)
+        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.sensitivity), step.rate, step.times)
         for step in steps
         if step.mu is None
     ]
-    counts = [step.count for step in steps if step.mu is None]
-    normals = [(step.mu, step.count) for step in steps if step.mu is not None]
+    counts = [step.times for step in steps if step.mu is None]
+    normals = [(step.mu, step.times) for step in steps if step.mu is not None]
     if normals:
         samples.append(Samples(gaussians.merged(normals).delta, 1.0, 1))
         counts.append(1)
@@ -98,5 +98,5 @@ def accountant_of(steps: tuple[Step, ...]) -> Accountant:
 
 def _all_gaussian(steps: tuple[Step, ...]) -> gaussians.Normal | None:
     """All steps as one Gaussian, if each is one."""
-    known = [(step.mu, step.count) for step in steps if step.mu is not None]
+    known = [(step.mu, step.times) for step in steps if step.mu is not None]
     return gaussians.merged(known) if len(known) == len(steps) else None

@@ -76,7 +76,10 @@ class Samples:
             return Bracket(lower, min(upper, 1.0))
         behind = self._rounded(-epsilon, self._excess(-epsilon))
         scale = math.exp(min(epsilon, 700.0))
-        lower, upper = max(lower, behind[0] * scale * (1.0 - 8 * _ULP)), max(upper, behind[1] * scale * (1.0 + 8 * _ULP))
+        lower, upper = (
+            max(lower, behind[0] * scale * (1.0 - 8 * _ULP)),
+            max(upper, behind[1] * scale * (1.0 + 8 * _ULP)),
+        )
         return Bracket(lower, min(upper, 1.0))
 
     def extend(self, tail: float) -> None:
@@ -101,7 +104,10 @@ class Samples:
             self.known[x] = self._excess(x)
             if self.symmetric:
                 scale = math.exp(-abs(x))
-                self.known[-x] = self.known[x][0] * scale * (1.0 - 4 * _ULP), self.known[x][1] * scale * (1.0 + 4 * _ULP)
+                self.known[-x] = (
+                    self.known[x][0] * scale * (1.0 - 4 * _ULP),
+                    self.known[x][1] * scale * (1.0 + 4 * _ULP),
+                )
 
     def arrays(self, least: float, most: float) -> tuple[Array, Array, Array, float]:
         """Losses, lower and upper ends in order, up to the first beyond ``least`` and ``most``; and the floor of H.

@@ -156,8 +156,8 @@ class Ledger:
         remaining = max(self.budget.epsilon - spent, 0.0)
         requested = max(total.epsilon_spent(after, delta).upper - spent, 0.0)
         raise BudgetExceeded(
-            f"the release would add epsilon={up(requested, 4)} at delta={up(delta)}, but {down(remaining, 4)} is left of "
-            f"{self.budget} in ledger={self.path}: release less, with more noise, or from another budget.",
+            f"the release would add epsilon={up(requested, 4)} at delta={up(delta)}, but {down(remaining, 4)} is left "
+            f"of {self.budget} in ledger={self.path}: release less, with more noise, or from another budget.",
             remaining=remaining,
             requested=requested,
         )
@@ -175,8 +175,8 @@ class Ledger:
     def remaining(self) -> float:
         """What the budget has left over the total so far, as an epsilon at the ledger's delta, rounded down.
 
-        Losses compose to less than their sum: a pure release of this epsilon fits, but for the width of the brackets, and
-        a larger one may fit too.
+        Losses compose to less than their sum: a pure release of this epsilon fits, but for the width of the brackets,
+        and a larger one may fit too.
         """
         return max(self.budget.epsilon - self.spent().upper, 0.0)
 

@@ -146,8 +146,8 @@ class Store:
                 raise LedgerError(f"ledger={self.path} is damaged: it was left as it is; restore it from a copy.")
             if totals(connection) != recounted(connection):
                 raise LedgerError(
-                    f"ledger={self.path} contradicts itself, its totals are not those of its records: it was left as it is; "
-                    "restore it from a copy."
+                    f"ledger={self.path} contradicts itself, its totals are not those of its records: it was left "
+                    "as it is; restore it from a copy."
                 )
 
     def budget(self, connection: sqlite3.Connection) -> Guarantee:

@@ -77,7 +77,7 @@ def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float,
 
 
 def delta_of_one_shift(law: DiscreteGaussian, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
-    """The curve against one neighbour, the largest change of a single entry: which shift is worst varies with epsilon."""
+    """The curve against one neighbour, the largest change of a single entry; the worst one varies with epsilon."""
     budget = squared_budget(sensitivity)
     if budget == 0:
         return Bracket(0.0, 0.0)
