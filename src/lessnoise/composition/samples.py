@@ -57,7 +57,7 @@ class Samples:
         self.curve, self.rate = curve, rate
         at_zero = curve(0.0, _TOLERANCES[0]).upper
         # Brackets of relative width t multiply delta by at most about 1 + count t delta(0).
-        wanted = 0.1 / (count * max(rate * at_zero, 1e-9))
+        wanted = 0.2 / (count * max(rate * at_zero, 1e-9))
         self.tolerance = next((tolerance for tolerance in _TOLERANCES if tolerance <= wanted), _TOLERANCES[-1])
         self.symmetric = rate == 1.0
         self.known: dict[float, tuple[float, float]] = {0.0: self._excess(0.0)}

@@ -32,6 +32,15 @@ def text_lines(moments: Sequence[Moment], budget: Guarantee) -> list[str]:
     return lines
 
 
+def _releases(moments: Sequence[Moment]) -> str:
+    if not moments:
+        return "releases"
+    first, last = (
+        datetime.datetime.fromtimestamp(moment.time).date().isoformat() for moment in (moments[0], moments[-1])
+    )
+    return f"releases, {first}" + ("" if first == last else f" to {last}")
+
+
 def check_format(path: Path) -> None:
     """Refuse early what cannot be drawn."""
     if path.suffix.lower() not in FORMATS:
@@ -54,11 +63,11 @@ def draw(moments: Sequence[Moment], budget: Guarantee, file: BinaryIO, ending: s
         axes.annotate("budget", (0, budget.epsilon), xytext=(4, -4), textcoords="offset points", color=_LIMIT, va="top")
         if moments:
             last = f"{up(moments[-1].epsilon, 4)} spent"
-            axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-4, 6), textcoords="offset points", color=_SPENT,
+            axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-6, -12), textcoords="offset points", color=_SPENT,
                           ha="right")  # fmt: skip
         axes.set_xlim(0, max(counts[-1], 1))
         axes.set_ylim(0, 1.08 * max(budget.epsilon, epsilons[-1]))
-        axes.set_xlabel("releases", color=_SOFT)
+        axes.set_xlabel(_releases(moments), color=_SOFT)
         axes.set_ylabel(f"exact ε at δ = {up(budget.delta)}", color=_SOFT)
         axes.grid(color=_GRID, linewidth=0.6)
         axes.tick_params(colors=_INK)
