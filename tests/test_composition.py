@@ -83,13 +83,11 @@ def test_gaussians_of_every_kind_merge_exactly():
     assert math.isclose(found.upper, float(oracles.gaussian_delta(mu, 1.5)), rel_tol=1e-9)
 
 
-def test_one_gaussian_of_a_single_release_is_the_mechanism_itself():
+def test_a_single_release_is_the_mechanism_itself():
     mechanism = ln.l2_mechanism(epsilon=1, delta=1e-6, sensitivity=1, shape=5)
     for epsilon in (0.0, 0.3, 1.0):
-        composed, alone = ln.compose(mechanism).delta(epsilon), mechanism.delta(epsilon)
-        assert composed.lower <= alone.upper
-        assert alone.lower <= composed.upper
-        assert composed.relative_width < 1e-3
+        assert ln.compose(mechanism).delta(epsilon) == mechanism.delta(epsilon)
+    assert ln.compose(mechanism).epsilon(1e-7) == mechanism.epsilon(1e-7)
 
 
 def test_pure_mechanisms_compose_to_a_binomial():
@@ -197,7 +195,7 @@ def simulated_losses(case: oracles.Case, count: int, samples: int, seed: int) ->
     return total
 
 
-@pytest.mark.parametrize(("k", "p"), [(6.0, 1.0), (5.0, 1.5), (2.0, 2.0)])
+@pytest.mark.parametrize(("k", "p"), [(6.0, 1.0), (5.0, 1.5), (2.0, 2.0), (1.0, 2.0)])
 def test_summed_losses_of_radial_noise(k, p):
     count, samples = 12, 400_000
     case = oracles.Case(dimension=6, k=k, p=p, scale=6.0, sensitivity=1.0, epsilon=0.0)

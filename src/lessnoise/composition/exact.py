@@ -10,7 +10,7 @@ from lessnoise.composition import gaussians
 from lessnoise.composition.accountant import Accountant
 from lessnoise.composition.samples import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve import law_pure_epsilon
+from lessnoise.mechanism.curve import delta_of, epsilon_of, law_pure_epsilon
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.law import Law
@@ -51,6 +51,9 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
     """Bracket of the smallest delta with (epsilon, delta)-DP of all steps together."""
     if epsilon >= pure_epsilon(steps):
         return Bracket(0.0, 0.0)
+    single = _single(steps)
+    if single is not None:
+        return delta_of(single.law, single.dimension, single.sensitivity, epsilon)
     normal = _all_gaussian(steps)
     if normal is not None:
         return normal.delta(epsilon)
@@ -73,6 +76,9 @@ def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
     pure = pure_epsilon(steps)
     if delta == 0.0:
         return Bracket(pure * (1.0 - 1e-13) if math.isfinite(pure) else pure, pure)
+    single = _single(steps)
+    if single is not None:
+        return epsilon_of(single.law, single.dimension, single.sensitivity, delta)
     normal = _all_gaussian(steps)
     found = accountant_of(steps).epsilon(delta) if normal is None else normal.epsilon(delta)
     return Bracket(min(found.lower, pure), min(found.upper, pure))
@@ -94,6 +100,11 @@ def accountant_of(steps: tuple[Step, ...]) -> Accountant:
         samples.append(Samples(gaussians.merged(normals).delta, 1.0, 1))
         counts.append(1)
     return Accountant(samples, counts)
+
+
+def _single(steps: tuple[Step, ...]) -> Step | None:
+    """The only release, if there is but one, on all the data."""
+    return steps[0] if len(steps) == 1 and steps[0].times == 1 and steps[0].rate == 1.0 else None
 
 
 def _all_gaussian(steps: tuple[Step, ...]) -> gaussians.Normal | None:
