@@ -20,6 +20,12 @@ def invoke(*arguments):
     return RUNNER.invoke(app, [str(argument) for argument in arguments])
 
 
+def run(*arguments, code=0):
+    result = invoke(*arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
 @pytest.fixture
 def counts(tmp_path):
     path = tmp_path / "counts.npy"
@@ -277,3 +283,48 @@ def test_demo_leaves_foreign_files_alone(tmp_path):
     assert result.exit_code == 2
     assert "--force" in result.stderr
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_least_noise_is_the_default_and_the_first_row(tmp_path):
+    target = ["--sensitivity", "1", "--epsilon", "4", "--delta", "1e-6"]
+    plan = json.loads(run("plan", "--shape", "3", *target, "--optimality", "--json").stdout)
+    assert plan["mechanisms"][0]["name"] == "least-noise"
+    assert plan["mechanisms"][0]["design"]["choice"].endswith("shells")
+    assert 1.0 <= plan["optimality"] < 1.01
+    np.save(tmp_path / "in.npy", np.zeros(3))
+    certificate = json.loads(run("release", tmp_path / "in.npy", tmp_path / "out.npy", *target, "--json").stdout)
+    assert certificate["mechanism"]["name"] == "least-noise"
+    assert certificate["claim_holds"] is True
+    words = run("release", tmp_path / "in.npy", tmp_path / "other.npy", *target, "--objective", "l2").stdout
+    assert "shells)" in words
+
+
+def test_an_l1_sensitivity_can_beat_the_least_noise(tmp_path):
+    np.save(tmp_path / "in.npy", np.zeros(400))
+    target = ["--sensitivity", "1", "--epsilon", "4", "--delta", "1e-6", "--l1-sensitivity", "1", "--json"]
+    certificate = json.loads(run("release", tmp_path / "in.npy", tmp_path / "out.npy", *target).stdout)
+    assert certificate["mechanism"]["name"] == "laplace"
+
+
+def test_frontier_prints_and_draws(tmp_path):
+    picture = tmp_path / "frontier.svg"
+    words = run(
+        "frontier", "--epsilon", "4", "--entries", "2", "--entries", "10", "--no-bounds", "--out", picture
+    ).stdout
+    assert "0.0957" in words
+    assert picture.read_bytes().startswith(b"<?xml")
+    again = run("frontier", "--epsilon", "4", "--entries", "2", "--out", picture, code=2)
+    assert "exists" in again.stderr
+    points = json.loads(run("frontier", "--epsilon", "4", "--entries", "5", "--json").stdout)["points"]
+    assert points[0]["bound"] <= points[0]["least"] <= points[0]["radial"] * (1 + 1e-9) <= 1.0
+
+
+def test_bad_objectives_and_entries_are_one_sentence(tmp_path):
+    np.save(tmp_path / "in.npy", np.zeros(3))
+    target = ["--sensitivity", "1", "--epsilon", "4", "--delta", "1e-6"]
+    assert (
+        "objective='median'"
+        in run("release", tmp_path / "in.npy", tmp_path / "out.npy", *target, "--objective", "median", code=2).stderr
+    )
+    assert "dimension=0" in run("frontier", "--entries", "0", code=2).stderr
+    assert not (tmp_path / "out.npy").exists()

@@ -212,6 +212,34 @@ def test_summed_losses_of_radial_noise(k, p):
         assert mean - 5 * error > brackets[3 / 2].upper
 
 
+@pytest.mark.parametrize(("shape", "epsilon", "count"), [(2, 4.0, 6), (3, 1.0, 12)])
+def test_summed_losses_of_shells(shape, epsilon, count):
+    mechanism = ln.least_noise(epsilon=epsilon, delta=1e-3, sensitivity=1, shape=shape)
+    assert isinstance(mechanism.law, ln.Shells)
+    samples = 200_000
+    rng = np.random.default_rng(5)
+    edges, masses = np.array(mechanism.law.edges), np.array(mechanism.law.probabilities)
+    heights = np.append(np.log(masses) - np.log(np.diff(edges**shape)), -np.inf)  # of the density, up to a constant
+    total = np.zeros(samples)
+    for _ in range(count):
+        shell = rng.choice(len(masses), size=samples, p=masses / masses.sum())
+        inner, outer = edges[shell] ** shape, edges[shell + 1] ** shape
+        radius = (inner + (outer - inner) * rng.random(samples)) ** (1.0 / shape)
+        cosine = oracles.sample_cosine(shape, rng, samples)
+        moved = np.sqrt(radius**2 + 2.0 * radius * cosine + 1.0)
+        other = heights[np.minimum(np.searchsorted(edges, moved, side="right") - 1, len(masses))]
+        total += heights[shell] - other
+    composition = mechanism.repeat(count)
+    for share in (0.3, 0.6):
+        at = share * count * epsilon
+        gains = np.maximum(-np.expm1(at - total), 0.0)
+        mean, error = gains.mean(), gains.std() / math.sqrt(samples)
+        bracket = composition.delta(at)
+        assert error < 0.1 * mean
+        assert bracket.lower - 5 * error <= mean <= bracket.upper + 5 * error
+        assert bracket.upper - bracket.lower < 0.1 * mean
+
+
 def test_both_directions_of_sampling():
     # Laplace noise in one dimension, q = 0.3: losses of P_q against Q under P_q, and of Q against P_q under Q.
     rate, count, samples, scale = 0.3, 8, 400_000, 1.5

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from lessnoise import InvalidInput
-from lessnoise.report import page_html, plots, run_demo, text, write_page
+from lessnoise.report import canvas, page_html, plots, run_demo, text, write_page
 from lessnoise.report.demo import PAPER_DELTA, PAPER_EPSILON, QUANTILES
 
 KEYS = {
+    "least-noise",
     "laplace",
     "l2",
     "analytic-gaussian",
@@ -43,8 +44,8 @@ def html(result):
 
 
 def test_every_mechanism_takes_part_and_has_its_colour(result):
-    assert {row.key for row in result.rows} == KEYS == set(plots.COLOURS) == set(plots.LINES)
-    assert len(set(plots.COLOURS.values())) == len(KEYS)
+    assert {row.key for row in result.rows} == KEYS == set(canvas.COLOURS) == set(canvas.LINES)
+    assert len(set(canvas.COLOURS.values())) == len(KEYS)
 
 
 def test_progress_counts_up_to_the_end(result, steps):
@@ -56,7 +57,7 @@ def test_progress_counts_up_to_the_end(result, steps):
 def test_those_that_keep_the_promise_come_first_by_expected_loss(result):
     order = [(not row.holds, row.expected_loss) for row in result.rows]
     assert order == sorted(order)
-    assert [row.holds for row in result.rows] == [True] * 8 + [False] * 3
+    assert [row.holds for row in result.rows] == [True] * 9 + [False] * 3
 
 
 def test_certified_rows_keep_the_one_target(result):
@@ -100,8 +101,8 @@ def test_curves_fall_and_agree_with_the_verdicts(result):
 
 def test_rounding_returns_the_raw_table_as_often_as_expected(result):
     found = {item.key: item for item in result.reconstructions}
-    assert set(found) == {"analytic-gaussian", "product-noise", "r1smg-published", "r1smg-published-paper"}
-    assert found["analytic-gaussian"].exact_tables == 0
+    assert set(found) == {"least-noise", "product-noise", "r1smg-published", "r1smg-published-paper"}
+    assert found["least-noise"].exact_tables == 0
     assert found["r1smg-published"].share > 0.99
     assert 0.003 < found["r1smg-published-paper"].share < 0.03
 
@@ -198,7 +199,7 @@ def test_page_is_well_formed_self_contained_and_described(html, result):
     assert checker.open == []
     assert checker.headings[0] == "h1"
     assert checker.headings.count("h1") == 1
-    assert len(checker.images) == len(result.rows) + 5  # the maps, the truth, the scale, three pictures
+    assert len(checker.images) == len(result.rows) + 6  # the maps, the truth, the scale, four pictures
     assert all(len(image["alt"]) > 20 for image in checker.images)
     assert all(reference.startswith("data:image/") for reference in checker.references)
     assert "http" not in re.sub(r"base64,[^\"]*", "", html)

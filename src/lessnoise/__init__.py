@@ -1,6 +1,7 @@
 """Release vectors, matrices and tensors under differential privacy, with noise that provably keeps the promise."""
 
 from lessnoise._version import __version__
+from lessnoise.audit import AuditReport, audit, worst_neighbour
 from lessnoise.composition import Composition, compose
 from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
@@ -20,6 +21,7 @@ from lessnoise.mechanism.families import (
     GeneralizedGaussian,
     MatrixGaussian,
     MvgConstants,
+    Shells,
     binary_shares,
     correlated_gaussian,
     discrete_gaussian,
@@ -29,12 +31,15 @@ from lessnoise.mechanism.families import (
     mvg,
     mvg_constants,
     product_noise,
+    shells,
 )
 from lessnoise.mechanism.law import Laplace, Radial
+from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release import Certificate, Release
 
 __all__ = [
+    "AuditReport",
     "Bracket",
     "BudgetExceeded",
     "Certificate",
@@ -56,9 +61,11 @@ __all__ = [
     "Neighbours",
     "Radial",
     "Release",
+    "Shells",
     "Verdict",
     "__version__",
     "analytic_gaussian",
+    "audit",
     "binary_shares",
     "classic_gaussian",
     "compose",
@@ -68,11 +75,15 @@ __all__ = [
     "improved_mvg_phi",
     "l2_mechanism",
     "laplace",
+    "least_noise",
+    "loss_lower_bound",
     "mgm",
     "mvg",
     "mvg_constants",
     "product_noise",
     "r1smg",
     "radial",
+    "shells",
+    "worst_neighbour",
     "zhao_gaussian",
 ]

@@ -89,6 +89,10 @@ EntryBound = Annotated[
     typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
 ]
 Integer = Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")]
+Objective = Annotated[
+    str,
+    typer.Option(help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 
@@ -115,4 +119,14 @@ def console() -> Console:
     return plain if plain.is_terminal else Console(highlight=False, width=150)
 
 
-from lessnoise.cli import check, claims, demo, ledger, plan, release  # noqa: E402, F401  (each registers its command)
+# Each module registers its command.
+from lessnoise.cli import (  # noqa: E402
+    audit,  # noqa: F401
+    check,  # noqa: F401
+    claims,  # noqa: F401
+    demo,  # noqa: F401
+    frontier,  # noqa: F401
+    ledger,  # noqa: F401
+    plan,  # noqa: F401
+    release,  # noqa: F401
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from lessnoise.cli.app import (
     K,
     L1Sensitivity,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     Shape,
@@ -26,6 +27,10 @@ from lessnoise.cli.app import (
     parse_shape,
     print_json,
 )
+
+if TYPE_CHECKING:
+    from lessnoise.mechanism.catalogue import Request
+    from lessnoise.mechanism.mechanism import Mechanism
 
 
 @app.command()
@@ -44,6 +49,7 @@ def check(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     integer: Integer = False,
     json: AsJson = False,
 ) -> None:
@@ -51,14 +57,9 @@ def check(
 
     Example: [bold]lessnoise check r1smg --shape 7921 --sensitivity 1.41421356 --epsilon 1e-5 --delta 1e-7[/bold]
     """
-    from lessnoise import validation
-    from lessnoise.errors import ClaimWarning
     from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import CATALOGUE, Request, find
+    from lessnoise.mechanism.catalogue import Request
 
-    validation.choice("calibration", calibration, ("published", "exact"))
-    published = f"{mechanism}-published"
-    entry = find(published if calibration == "published" and published in CATALOGUE else mechanism)
     request = Request(
         epsilon,
         delta,
@@ -71,11 +72,9 @@ def check(
         bound,
         entry_bound,
         integer,
+        objective,
     )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ClaimWarning)
-        built = entry.build(request)
-    notes = [str(warning.message) for warning in caught if issubclass(warning.category, ClaimWarning)]
+    built, notes = build(mechanism, calibration, request)
     verdict = built.check()
     exact_epsilon = built.epsilon(verdict.claimed.delta)
     if json:
@@ -101,3 +100,18 @@ def check(
             out.print(f"note           {note}")
     if not verdict.holds:
         raise typer.Exit(EXIT_FAILED_CLAIM)
+
+
+def build(mechanism: str, calibration: str, request: Request) -> tuple[Mechanism, list[str]]:
+    """The named mechanism of the catalogue, and what its builder warns of."""
+    from lessnoise import validation
+    from lessnoise.errors import ClaimWarning
+    from lessnoise.mechanism.catalogue import CATALOGUE, find
+
+    validation.choice("calibration", calibration, ("published", "exact"))
+    published = f"{mechanism}-published"
+    entry = find(published if calibration == "published" and published in CATALOGUE else mechanism)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ClaimWarning)
+        built = entry.build(request)
+    return built, [str(warning.message) for warning in caught if issubclass(warning.category, ClaimWarning)]

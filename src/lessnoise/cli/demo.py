@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessnoise.cli.app import AsJson, Force, app, console, print_json
+from lessnoise.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from lessnoise.report import DemoResult
@@ -39,7 +40,8 @@ def demo(
     page, numbers = out / PAGE, out / NUMBERS
     force = force or _is_ours(page)
     check_free([page, numbers], force)
-    result = run_demo(epsilon, delta, seed) if json else _with_progress(epsilon, delta, seed)
+    with progress_bar(quiet=json) as progress:
+        result = run_demo(epsilon, delta, seed, progress)
     values = result.to_dict()
     write_together(
         {
@@ -58,20 +60,6 @@ def demo(
 def _is_ours(page: Path) -> bool:
     """An earlier run of this command made the page."""
     return page.is_file() and MARK in page.read_bytes()[:500]
-
-
-def _with_progress(epsilon: float, delta: float, seed: int) -> DemoResult:
-    from rich.progress import Progress
-
-    from lessnoise.report import run_demo
-
-    with Progress(console=console(), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def report(label: str, done: int, total: int) -> None:
-            bar.update(task, description=label, completed=done, total=total)
-
-        return run_demo(epsilon, delta, seed, report)
 
 
 def _print_table(result: DemoResult) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from lessnoise.cli.app import (
     AsJson,
@@ -14,6 +16,7 @@ from lessnoise.cli.app import (
     K,
     L1Sensitivity,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     Shape,
@@ -41,7 +44,11 @@ def plan(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     integer: Integer = False,
+    optimality: Annotated[
+        bool, typer.Option("--optimality", help="Also prove how near the first row is to the least possible loss.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Compare all mechanisms at one target: noise, loss and exact guarantee, best first.
@@ -53,6 +60,7 @@ def plan(
     """
     from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request, build_all
+    from lessnoise.mechanism.least.builder import NAME
 
     request = Request(
         epsilon,
@@ -66,14 +74,24 @@ def plan(
         bound,
         entry_bound,
         integer,
+        objective,
     )
     mechanisms = build_all(request)
+    ratio = next(m for m in mechanisms if m.name == NAME).optimality if optimality else None
     if json:
         target = {"epsilon": epsilon, "delta": delta, "neighbours": request.neighbours.value}
         rows = [describe(mechanism) for mechanism in mechanisms]
-        print_json({"target": target, "shape": list(request.shape), "sensitivity": sensitivity, "mechanisms": rows})
+        report = {"target": target, "shape": list(request.shape), "sensitivity": sensitivity, "mechanisms": rows}
+        print_json(report if ratio is None else {**report, "optimality": ratio})
         return
     _print_table(mechanisms, request.l1_sensitivity is None)
+    if ratio is not None:
+        from lessnoise.rounding import up
+
+        console().print(
+            f"{NAME}: no noise that is drawn independently of the data can keep this target with less than "
+            f"1/{up(ratio, 5)} of its loss (proved)."
+        )
 
 
 def describe(mechanism: Mechanism) -> dict[str, Any]:
@@ -88,6 +106,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
         "claim": None if mechanism.claim is None else mechanism.claim.to_dict(),
         "exact_delta": verdict.exact.to_dict(),
         "holds": verdict.holds,
+        **({} if mechanism.design is None else {"design": mechanism.design.to_dict()}),
     }
 
 
@@ -106,7 +125,7 @@ def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
         mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"
         quantiles = [f"{mechanism.loss_quantile(q):.4g}" for q in QUANTILES]
         table.add_row(
-            mechanism.name,
+            mechanism.name if mechanism.design is None else f"{mechanism.name} ({mechanism.design.choice})",
             f"{mechanism.standard_deviation:.5g}",
             f"{mechanism.expected_loss:.5g}",
             *quantiles,

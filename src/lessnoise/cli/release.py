@@ -18,6 +18,7 @@ from lessnoise.cli.app import (
     K,
     L1Sensitivity,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     app,
@@ -36,7 +37,10 @@ def release(
     epsilon: Epsilon,
     delta: Delta,
     mechanism: Annotated[
-        str, typer.Option(help="Mechanism by name; 'best' is the certified one of least expected loss.")
+        str,
+        typer.Option(
+            help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with."
+        ),
     ] = BEST,
     l1_sensitivity: L1Sensitivity = None,
     neighbours: NeighboursOption = "add/remove",
@@ -44,6 +48,7 @@ def release(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit.")
     ] = None,
@@ -84,6 +89,7 @@ def release(
         bound,
         entry_bound,
         integer=value.dtype.kind in "iu",
+        objective=objective,
     )
     entry = None if mechanism == BEST else find(mechanism)
     with warnings.catch_warnings(record=True) as caught:
@@ -98,8 +104,11 @@ def release(
         return
     out = console()
     out.print(f"wrote {target} and its certificate")
-    out.print(f"mechanism  {built.name}, noise sd per entry {built.standard_deviation:.5g}")
+    chosen = "" if built.design is None else f" ({built.design.choice})"
+    out.print(f"mechanism  {built.name}{chosen}, noise sd per entry {built.standard_deviation:.5g}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
+    if built.design is not None and built.design.note:
+        out.print(f"note       {built.design.note}")
     if result.receipt is not None and budget is not None:
         out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:

@@ -133,7 +133,7 @@ def _tangents(points: list[float], heights: list[float], step: float) -> tuple[l
             value -= math.expm1(end)
         knots.append(end)
         levels.append(value)
-        if value < heights[last]:
+        if end >= 0.0 and value < heights[last]:
             return knots, levels, touch
     return knots, levels, None
 

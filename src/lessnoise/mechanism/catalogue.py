@@ -11,6 +11,7 @@ from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import builders, families
+from lessnoise.mechanism.least import builder as least
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ class Request:
     ``l1_sensitivity``: Laplace. ``k`` and ``p``: radial members, generalized Gaussian (p), product noise (k).
     ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest
     amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
-    holds whole numbers, for integer noise.
+    holds whole numbers, for integer noise. ``objective``: what least noise makes small.
     """
 
     epsilon: float
@@ -39,6 +40,7 @@ class Request:
     bound: float | None = None
     entry_bound: float | None = None
     integer: bool = False
+    objective: str = "squared"
 
     def __post_init__(self) -> None:
         validation.epsilon(self.epsilon)
@@ -97,6 +99,10 @@ def _standard(builder: Callable[..., Mechanism], **fixed: object) -> Callable[[R
     return lambda request: builder(**request.standard(), **fixed)
 
 
+def _least(request: Request) -> Mechanism:
+    return least.least_noise(**request.standard(), objective=request.objective)
+
+
 def _laplace(request: Request) -> Mechanism:
     return builders.laplace(
         epsilon=request.epsilon, sensitivity=request.l1, shape=request.shape, neighbours=request.neighbours
@@ -135,6 +141,13 @@ def _published_mvg(request: Request) -> Mechanism:
 
 
 _ENTRIES = (
+    Entry(
+        least.NAME,
+        "Least noise",
+        "the smallest certified loss: shells, a radial member or the Gaussian",
+        True,
+        _least,
+    ),
     Entry(
         "analytic-gaussian",
         "Analytic Gaussian",
@@ -232,7 +245,12 @@ def build_all(request: Request) -> list[Mechanism]:
                 built.append(entry.build(request))
         except LessnoiseError:
             continue  # not made for this request: the published R1SMG at M <= 2, a matrix mechanism for a vector
-    return sorted(built, key=lambda mechanism: (not keeps(mechanism, request), mechanism.expected_loss))
+    return sorted(built, key=lambda mechanism: (not keeps(mechanism, request), _rank(mechanism)))
+
+
+def _rank(mechanism: Mechanism) -> float:
+    """Expected loss; the least-noise search takes the Gaussian for gains that it holds too small to matter."""
+    return mechanism.expected_loss * (1.0 - least.SMALLEST_GAIN if mechanism.name == least.NAME else 1.0)
 
 
 def keeps(mechanism: Mechanism, request: Request) -> bool:
@@ -241,5 +259,14 @@ def keeps(mechanism: Mechanism, request: Request) -> bool:
 
 
 def best(request: Request) -> Mechanism:
-    """The certified mechanism of least expected loss."""
-    return build_all(request)[0]
+    """The least-noise mechanism, or one that what is known beyond the l2 sensitivity makes better.
+
+    An l1 sensitivity can make Laplace noise better, an entry bound correlated noise.
+    """
+    found = [find(least.NAME).build(request)]
+    if request.l1_sensitivity is not None:
+        found.append(find("laplace").build(request))
+    if request.entry_bound is not None:
+        found.append(find("correlated-gaussian").build(request))
+    kept = [mechanism for mechanism in found if keeps(mechanism, request)]
+    return min(kept, key=_rank)

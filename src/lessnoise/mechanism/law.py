@@ -118,6 +118,10 @@ class Radial(Plain):
                 "with the distance."
             )
 
+    def scaled(self, factor: float) -> Radial:
+        """All radii multiplied by a factor."""
+        return Radial(self.k, self.p, self.scale * factor)
+
     def is_gaussian(self, dimension: int) -> bool:
         """Independent normal coordinates."""
         return self.k == dimension and self.p == 2.0

@@ -24,13 +24,13 @@ def raw_moment(law: Law, dimension: int, order: int) -> float:
 
 
 @functools.singledispatch
-def log_raw_moment(law: Law, dimension: int, order: int) -> float:
-    """ln E[(||n||^2)^order]; each law registers its own."""
+def log_raw_moment(law: Law, dimension: int, order: float) -> float:
+    """ln E[(||n||^2)^order]; each law registers its own. Radial laws take any order, sums whole ones."""
     raise TypeError(f"no loss moments are known for {type(law).__name__}")
 
 
 @log_raw_moment.register(Radial)
-def _(law: Radial, dimension: int, order: int) -> float:
+def _(law: Radial, dimension: int, order: float) -> float:
     # R = s G^(1/p) with G ~ Gamma(k/p).
     return 2.0 * order * math.log(law.scale) + log_gamma_ratio(law.k / law.p, 2.0 * order / law.p)
 

@@ -13,6 +13,7 @@ from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
+from lessnoise.mechanism.least.design import Design
 from lessnoise.mechanism.sampling import NumpySource, SecureSource, draw
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Mechanism:
     """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart.
 
     Build one with a builder such as :func:`lessnoise.analytic_gaussian`. Everything below is computed
-    from these fields; the ``claim`` is only what a source says and never enters a computation.
+    from these fields; the ``claim`` is only what a source says and never enters a computation. The ``design`` says how
+    :func:`lessnoise.least_noise` chose the law.
 
     >>> import lessnoise as ln
     >>> m = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=(3, 4))
@@ -47,6 +49,7 @@ class Mechanism:
     sensitivity: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     claim: Claim | None = None
+    design: Design | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", validation.shape(self.shape))
@@ -85,6 +88,16 @@ class Mechanism:
     def loss_quantile(self, q: float) -> float:
         """The loss ||n||^2 that is not exceeded with probability q."""
         return losses.quantile(self.law, self.dimension, validation.probability("q", q))
+
+    @property
+    def optimality(self) -> float:
+        """Loss over a proved lower bound on that of every additive mechanism with the same guarantee: at least 1.
+
+        The loss is E||n||^2, or the objective that :func:`lessnoise.least_noise` was asked for.
+        """
+        from lessnoise.mechanism.least.builder import optimality
+
+        return optimality(self)
 
     # Privacy.
 
@@ -158,6 +171,7 @@ class Mechanism:
             "sensitivity": self.sensitivity,
             "neighbours": self.neighbours.value,
             "claim": None if self.claim is None else self.claim.to_dict(),
+            **({} if self.design is None else {"design": self.design.to_dict()}),
         }
 
     @classmethod
@@ -176,6 +190,7 @@ class Mechanism:
             sensitivity=values["sensitivity"],
             neighbours=Neighbours.of(values["neighbours"]),
             claim=None if claim is None else Claim.from_dict(claim),
+            design=Design.from_dict(values["design"]) if "design" in values else None,
         )
 
     def to_json(self) -> str:

@@ -17,6 +17,7 @@ from lessnoise.guarantees import Guarantee, Neighbours
 from lessnoise.mechanism.catalogue import Request, find
 from lessnoise.query import CountQuery, grid_counts
 from lessnoise.report import text
+from lessnoise.report.frontier import FrontierPoint, frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ PAPER_EPSILON, PAPER_DELTA = 1e-5, 1e-7
 
 QUANTILES = (0.05, 0.5, 0.95)
 RECONSTRUCTION_RELEASES = 1000
-CONTROL = "analytic-gaussian"
+CONTROL = "least-noise"
 
 # MVG and MGM, exactly calibrated, are the analytic Gaussian here, and stand for it.
 _COMPARED = (
@@ -50,6 +51,7 @@ _COMPARED = (
 _PUBLISHED = "r1smg-published"
 
 _LARGEST_DELTA = 0.5  # beyond it Zhao's second closed form does not exist
+_DIMENSIONS = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _CURVE_POINTS = 28
 _CURVE_FLOOR = 1e-12
 
@@ -134,6 +136,7 @@ class DemoResult:
     counts: CountQuery
     rows: tuple[DemoRow, ...]
     reconstructions: tuple[Reconstruction, ...]
+    frontier: tuple[FrontierPoint, ...]
     version: str = __version__
 
     def row(self, key: str) -> DemoRow:
@@ -154,6 +157,7 @@ class DemoResult:
             "private": False,
             "rows": [row.to_dict() for row in self.rows],
             "reconstructions": [found.to_dict() for found in self.reconstructions],
+            "frontier": [point.to_dict() for point in self.frontier],
         }
 
 
@@ -175,7 +179,7 @@ def run_demo(epsilon: float = 0.5, delta: float = 1e-7, seed: int = 0, progress:
 
 def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
     contenders = _contenders(target)
-    steps = len(contenders) + 2
+    steps = len(contenders) + 3
     progress("synthetic city", 0, steps)
     counts = grid_counts(synthetic_city(), bounds=BOUNDS)
     release_seeds, reconstruction_seeds = np.random.SeedSequence(seed).spawn(2)
@@ -185,15 +189,17 @@ def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
     ):
         progress(label, done, steps)
         rows.append(_row(key, label, build(counts), counts, target, np.random.default_rng(child)))
-    rows.sort(key=lambda row: (not row.holds, row.expected_loss))
-    progress("reconstruction", steps - 1, steps)
+    rows.sort(key=lambda row: (not row.holds, row.expected_loss, row.key != CONTROL))
+    progress("reconstruction", steps - 2, steps)
     examined = [row for row in rows if row.verdict.refuted or row.key == CONTROL]
     reconstructions = tuple(
         _reconstruct(row, np.random.default_rng(child))
         for row, child in zip(examined, reconstruction_seeds.spawn(len(examined)), strict=True)
     )
+    progress("other dimensions", steps - 1, steps)
+    points = frontier(delta=target.delta, epsilons=[target.epsilon], dimensions=_DIMENSIONS, bounds=False, radial=False)
     progress("done", steps, steps)
-    return DemoResult(target, seed, counts, tuple(rows), reconstructions)
+    return DemoResult(target, seed, counts, tuple(rows), reconstructions, tuple(points))
 
 
 def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[CountQuery], Mechanism]]]:
@@ -217,6 +223,7 @@ def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[CountQuery]
     for key, guarantee in ((_PUBLISHED, target), (f"{_PUBLISHED}-paper", paper)):
         if key == _PUBLISHED or guarantee != target:
             found[key] = (f"{find(_PUBLISHED).label}, at {text.pair(guarantee)}", builder(_PUBLISHED, guarantee))
+    found[CONTROL] = (find(CONTROL).label, builder(CONTROL, target))
     return found
 
 

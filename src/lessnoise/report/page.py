@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 from html import escape
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from lessnoise.files import check_free, write_together
 from lessnoise.report import plots, text
+from lessnoise.report.canvas import COLOURS
 from lessnoise.report.demo import CONTROL
+from lessnoise.report.frontier import frontier_svg
 from lessnoise.report.style import CSS
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ def page_html(result: DemoResult) -> str:
             _maps(result),
             _curves(result),
             _losses(result),
+            _frontier(result),
             _reconstruction(result),
             "</main>",
             _footer(result),
@@ -133,7 +137,7 @@ def _table_row(row: DemoRow, first_failing: bool) -> str:
         text.number(row.standard_deviation),
         *(text.number(value, 3) for value in (row.expected_loss, *row.loss_quantiles, row.observed_loss)),
     ]
-    dot = f'<span class="dot" style="background:{plots.COLOURS[row.key]}"></span>'
+    dot = f'<span class="dot" style="background:{COLOURS[row.key]}"></span>'
     opening = '<tr class="first-failing">' if first_failing else "<tr>"
     return f'{opening}<th scope="row">{dot}{_prose(row.label)}</th>' + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
@@ -262,6 +266,23 @@ def _cost_sentences(result: DemoResult) -> list[str]:
             f"{text.number(claimed.expected_loss)}."
         )
     return found
+
+
+def _frontier(result: DemoResult) -> str:
+    """The same promise for fewer entries."""
+    first = result.frontier[0]
+    numbers = "; ".join(f"M = {point.dimension}: {text.number(point.least, 3)}" for point in result.frontier)
+    words = (
+        f"This table has {math.prod(result.counts.shape):,} cells, where no mechanism for the same l2 sensitivity "
+        "gains much on the Gaussian. For fewer entries much of its noise is unnecessary: at the same promise the "
+        f"least noise has {text.number(first.least, 3)} of the Gaussian's expected loss if M = {first.dimension}."
+    )
+    caption = f"Expected loss relative to the analytic Gaussian's, by number of entries. Least noise: {numbers}."
+    return (
+        f"<section>\n<h2>Where less noise will do</h2>\n<p>{_prose(words)}</p>\n"
+        + _figure(frontier_svg(result.frontier), caption, caption)
+        + "\n</section>"
+    )
 
 
 def _reconstruction(result: DemoResult) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.report import text
+from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, png, style, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,53 +19,10 @@ if TYPE_CHECKING:
 
     from lessnoise.report.demo import DemoResult, DemoRow
 
-COLOURS = {
-    # Paul Tol's "muted" scheme, safe for colour-blind readers; reds are the published calibrations.
-    "laplace": "#117733",
-    "l2": "#332288",
-    "analytic-gaussian": "#0077BB",
-    "zhao-gaussian-1": "#44AA99",
-    "zhao-gaussian-2": "#999933",
-    "classic-gaussian": "#DDAA33",
-    "discrete-gaussian": "#88CCEE",
-    "r1smg": "#AA4499",
-    "product-noise": "#EE7733",
-    "r1smg-published": "#CC6677",
-    "r1smg-published-paper": "#882255",
-}
-"""One colour per mechanism, in every picture."""
-
-LINES = {
-    "laplace": "-",
-    "l2": (0, (5, 2)),
-    "analytic-gaussian": "-",
-    "zhao-gaussian-1": "-.",
-    "zhao-gaussian-2": ":",
-    "classic-gaussian": "-",
-    "discrete-gaussian": (0, (1, 1)),
-    "r1smg": "-",
-    "product-noise": (0, (4, 1, 1, 1)),
-    "r1smg-published": (0, (6, 1.5)),
-    "r1smg-published-paper": "-",
-}
-"""One line style per mechanism, for readers who do not see the colours."""
-
 VERDICT_COLOURS = {"holds": "#0077BB", "fails": "#CC3311", "not proved": "#BBBBBB"}
 MAP_COLOURS = "magma"
 
 _CELL = 5  # pixels per cell of a map
-_INK, _GRID = "#222222", "#D8D8D8"
-_STYLE = {
-    "font.size": 10.0,
-    "axes.edgecolor": "#666666",
-    "axes.labelcolor": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": _INK,
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-    "svg.hashsalt": "lessnoise",
-}
 
 
 # Maps.
@@ -89,11 +47,11 @@ def map_png(result: DemoResult, key: str | None = None) -> bytes:
 
 def scale_svg(result: DemoResult) -> bytes:
     """The colour scale of the maps."""
-    with _style():
-        figure = _figure(8.4, 0.8)
+    with style():
+        figure = blank(8.4, 0.8)
         axes = figure.add_axes((0.05, 0.66, 0.90, 0.28))
         _colour_bar(figure, axes, result, "horizontal")
-        return _svg(figure)
+        return svg(figure)
 
 
 def _scale(result: DemoResult) -> LogNorm:
@@ -122,13 +80,13 @@ def _colour_bar(figure: Figure, axes: Axes, result: DemoResult, orientation: Any
 
 def curves_svg(result: DemoResult) -> bytes:
     """Exact delta against epsilon for every mechanism, with each claim beside the truth."""
-    with _style():
-        figure = _figure(8.4, 5.3)
+    with style():
+        figure = blank(8.4, 5.3)
         axes = figure.add_axes((0.09, 0.245, 0.88, 0.735))
         _curves(axes, result)
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9, handlelength=2.6)
-        return _svg(figure)
+        return svg(figure)
 
 
 def _curves(axes: Axes, result: DemoResult, *, size: float = 9.5) -> None:
@@ -149,7 +107,7 @@ def _curves(axes: Axes, result: DemoResult, *, size: float = 9.5) -> None:
     axes.set_yscale("log")
     axes.set_ylim(floor, 4.0)
     axes.set_xlim(min(row.curve[0][0] for row in result.rows), max(row.curve[-1][0] for row in result.rows))
-    axes.grid(color=_GRID, linewidth=0.6)
+    axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=size)
     axes.set_xlabel("epsilon", fontsize=size + 1.0)
@@ -160,7 +118,7 @@ def _curves(axes: Axes, result: DemoResult, *, size: float = 9.5) -> None:
 def _claims(axes: Axes, result: DemoResult, size: float) -> None:
     """Open circle: the claim. Cross at the end of the arrow: the exact delta at the claimed epsilon."""
     target = result.target
-    _circle(axes, target.epsilon, target.delta, _INK)
+    _circle(axes, target.epsilon, target.delta, INK)
     promise = f"the promise\n{text.pair(target)}"
     _note(axes, promise, (target.epsilon, target.delta), (-12, -14), size, ha="right", va="top")
     for row in result.rows:
@@ -202,8 +160,8 @@ def losses_svg(result: DemoResult) -> bytes:
     """Expected loss of every mechanism as bars on a logarithmic axis, coloured by verdict."""
     from matplotlib.patches import Patch
 
-    with _style():
-        figure = _figure(8.4, 4.1)
+    with style():
+        figure = blank(8.4, 4.1)
         axes = figure.add_axes((0.29, 0.13, 0.60, 0.76))
         places = np.arange(len(result.rows))
         values = [row.expected_loss for row in result.rows]
@@ -222,7 +180,7 @@ def losses_svg(result: DemoResult) -> bytes:
             for w in words
         ]
         figure.legend(handles=patches, loc="upper center", ncols=3, frameon=False, fontsize=9)
-        return _svg(figure)
+        return svg(figure)
 
 
 def spread_svg(result: DemoResult) -> bytes:
@@ -230,8 +188,8 @@ def spread_svg(result: DemoResult) -> bytes:
 
     Left on a logarithmic axis; right, on a plain one, the range of the mechanisms with independent noise.
     """
-    with _style():
-        figure = _figure(8.4, 4.1)
+    with style():
+        figure = blank(8.4, 4.1)
         wide = figure.add_axes((0.295, 0.14, 0.325, 0.75))
         near = figure.add_axes((0.655, 0.14, 0.325, 0.75))
         for place, row in enumerate(result.rows):
@@ -242,7 +200,7 @@ def spread_svg(result: DemoResult) -> bytes:
         wide.set_xlabel("loss of one release (logarithmic)")
         _plain_axis(near, result)
         near.set_xlabel("the same, in millions, not logarithmic")
-        return _svg(figure)
+        return svg(figure)
 
 
 def _spread(axes: Axes, place: int, row: DemoRow) -> None:
@@ -251,7 +209,7 @@ def _spread(axes: Axes, place: int, row: DemoRow) -> None:
     axes.plot([low, high], [place, place], color=colour, linewidth=7, alpha=0.45, solid_capstyle="butt")
     axes.plot([middle], [place], "|", color=colour, markersize=15, markeredgewidth=2.0)
     axes.plot([row.expected_loss], [place], "D", color=colour, markersize=5, markeredgecolor="white")
-    axes.plot([row.observed_loss], [place], "o", markersize=8, markerfacecolor="none", markeredgecolor=_INK)
+    axes.plot([row.observed_loss], [place], "o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
 
 
 def _plain_axis(axes: Axes, result: DemoResult) -> None:
@@ -263,7 +221,7 @@ def _plain_axis(axes: Axes, result: DemoResult) -> None:
     axes.set_ylim(len(result.rows) - 0.5, -0.5)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", color=_GRID, linewidth=0.6)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
@@ -275,7 +233,7 @@ def _spread_legend(figure: Figure) -> None:
         Line2D([], [], color=grey, linewidth=7, alpha=0.45, label="5% to 95%"),
         Line2D([], [], linestyle="", marker="|", color=grey, markersize=13, markeredgewidth=2.2, label="median"),
         Line2D([], [], linestyle="", marker="D", color=grey, markersize=5.5, label="mean"),
-        Line2D([], [], linestyle="", marker="o", markerfacecolor="none", markeredgecolor=_INK, label="the map shown"),
+        Line2D([], [], linestyle="", marker="o", markerfacecolor="none", markeredgecolor=INK, label="the map shown"),
     ]
     figure.legend(handles=handles, loc="upper center", ncols=4, frameon=False, fontsize=9)
 
@@ -288,18 +246,18 @@ def _loss_axis(axes: Axes, result: DemoResult, start: float) -> None:
     axes.set_ylim(len(result.rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", color=_GRID, linewidth=0.6)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 # The picture for a front page.
 
 
-def headline_figure(result: DemoResult, key: str = "analytic-gaussian") -> bytes:
+def headline_figure(result: DemoResult, key: str = "least-noise") -> bytes:
     """One wide PNG: the true map, one exactly calibrated release, and every claim beside its exact curve."""
     row = result.row(key)
-    with _style():
-        figure = _figure(16.0, 7.0)
+    with style():
+        figure = blank(16.0, 7.0)
         side = 0.300 * 16.0 / 7.0
         noise = f"{row.label}, noise of sd {text.number(row.standard_deviation, 3)} per cell"
         grid = " x ".join(map(str, result.counts.shape))
@@ -330,7 +288,7 @@ def headline_figure(result: DemoResult, key: str = "analytic-gaussian") -> bytes
             columnspacing=1.2,
             labelspacing=0.35,
         )
-        return _png(figure)
+        return png(figure)
 
 
 def _titles(axes: Axes, title: str, subtitle: str) -> None:
@@ -341,27 +299,3 @@ def _titles(axes: Axes, title: str, subtitle: str) -> None:
 def _map(axes: Axes, values: NDArray[np.float64], result: DemoResult) -> None:
     axes.imshow(np.maximum(values, 1.0), origin="lower", norm=_scale(result), cmap=MAP_COLOURS, interpolation="nearest")
     axes.set_axis_off()
-
-
-def _style() -> Any:  # noqa: ANN401
-    from matplotlib import rc_context
-
-    return rc_context(_STYLE)  # type: ignore[arg-type]
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), facecolor="white")
-
-
-def _svg(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
-    return buffer.getvalue()

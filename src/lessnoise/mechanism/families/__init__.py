@@ -6,6 +6,7 @@ from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussia
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
 from lessnoise.mechanism.families.product_noise import product_noise
+from lessnoise.mechanism.families.shells import Shells, shells
 
 __all__ = [
     "CorrelatedGaussian",
@@ -13,6 +14,7 @@ __all__ = [
     "GeneralizedGaussian",
     "MatrixGaussian",
     "MvgConstants",
+    "Shells",
     "binary_shares",
     "correlated_gaussian",
     "discrete_gaussian",
@@ -22,4 +24,5 @@ __all__ = [
     "mvg",
     "mvg_constants",
     "product_noise",
+    "shells",
 ]

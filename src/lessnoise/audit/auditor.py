@@ -1,0 +1,223 @@
+"""Running an audit: train every attack, choose, test once."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.audit import attacks as attack_module
+from lessnoise.audit.guessing import Question, Rule, choose
+from lessnoise.audit.outputs import Outputs
+from lessnoise.audit.report import AttackResult, AuditReport, Evidence
+from lessnoise.audit.target import Target, guarantee, inputs, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from lessnoise.audit.attacks import Attack
+    from lessnoise.guarantees import Guarantee
+    from lessnoise.mechanism.mechanism import Mechanism
+
+    Array = NDArray[np.float64]
+
+_T = TypeVar("_T")
+
+SMALLEST_SAMPLES = 100
+_TRAINING_SHARE = 8  # one release in eight chooses the events; the others test them
+_LONGEST_TRAINING = 2**20  # their scores are kept in memory
+_ENTRIES = 2**18  # of the outputs that one worker holds at a time
+_LONGEST_BATCH = 2**15
+
+
+def audit(
+    mechanism: Mechanism | Callable[..., Any],
+    value: ArrayLike,
+    neighbour: ArrayLike | None = None,
+    *,
+    claim: Guarantee | tuple[float, float] | None = None,
+    attacks: str | Callable[..., Any] | Iterable[str | Callable[..., Any]] = "all",
+    samples: int = 100_000,
+    confidence: float = 0.999,
+    rng: np.random.Generator | None = None,
+    workers: int | None = None,
+    progress: bool = True,
+) -> AuditReport:
+    """Attack a mechanism, and report what the attacks prove of its true delta and epsilon.
+
+    ``mechanism`` is a description, or any function ``f(value)`` that makes one release. A function with a parameter
+    ``size`` is asked for that many releases at once, one in each row; one with a parameter ``rng`` gets the generator
+    to draw from. ``neighbour`` may be left out for a description: the worst one is used. For a function you vouch
+    that the two inputs are neighbours under the claim.
+
+    ``claim`` is (epsilon, delta) or a Guarantee; left out, it is the description's own. ``attacks`` are names, or
+    functions from outputs (releases, ...) to one score each, high where an output looks like a release of ``value``.
+    ``samples`` counts all releases. One in eight chooses attack and thresholds, the others test that choice once, so
+    that the ``confidence`` is true: a claim that holds is refuted with probability 1 - confidence at most.
+
+    ``workers`` are threads: one a core, but a single one for functions that draw from a generator of their own.
+    Attacks are called from these threads too.
+
+    >>> import lessnoise as ln
+    >>> published = ln.r1smg(epsilon=1e-3, delta=1e-5, sensitivity=1, shape=100, calibration="published")
+    >>> print(audit(published, np.zeros(100), rng=np.random.default_rng(0)))
+    r1smg-published: claimed (0.001, 1e-05); with 99.9% confidence delta >= 0... epsilon >= ...: REFUTED
+    >>> def noisy(value, size, rng):
+    ...     return value + rng.laplace(0.0, 1.0, size)
+    >>> audit(noisy, 0.0, 1.0, claim=(1.0, 0.0), rng=np.random.default_rng(0)).refuted
+    False
+    """
+    claimed = guarantee(mechanism, claim)
+    target = target_of(mechanism)
+    first, second = inputs(mechanism, value, neighbour)
+    samples = validation.whole_number("samples", samples, SMALLEST_SAMPLES)
+    error = 1.0 - validation.probability("confidence", confidence)
+    threads = _cores() if workers is None else validation.whole_number("workers", workers)
+    generator = validation.generator(rng) or np.random.default_rng()
+    entropy = [int(word) for word in generator.integers(0, 2**32, 8)]
+    probe = target.release(first, 1, np.random.default_rng([*entropy, 0]))
+    fit, unfit = attack_module.resolve(attacks, target.law, first, second, probe.shape[1:])
+
+    trained = min(samples // _TRAINING_SHARE, _LONGEST_TRAINING)
+    tested = samples - trained
+    size = min(max(_ENTRIES // max(probe[0].size, 1), 1), _LONGEST_BATCH)
+    # Half of the error for the bound of delta, half for that of epsilon: both hold together.
+    questions = (Question(epsilon=claimed.epsilon), Question(delta=claimed.delta))
+    run = _Run(target, first, second, tuple(fit), threads if workers or target.parallel else 1, entropy, size)
+    with _progress(progress, -(-trained // size) + -(-tested // size)) as advance:
+        seen, truth = run.scores(trained, advance)
+        chosen = [
+            [choose(row, truth, q, tested, 0.5 * error, log_odds=attack.log_odds) for q in questions]
+            for attack, row in zip(fit, seen, strict=True)
+        ]
+        counts = run.counts(tested, [[rule for _, rule in both] for both in chosen], advance)
+    results = tuple(
+        AttackResult(
+            attack.name,
+            *(
+                _evidence(question, rule, int(right), int(wrong), tested, 0.5 * error)
+                for question, (_, rule), (right, wrong) in zip(questions, both, hits, strict=True)
+            ),
+        )
+        for attack, both, hits in zip(fit, chosen, counts, strict=True)
+    )
+    best = [max(range(len(fit)), key=lambda i: (fit[i].log_odds, chosen[i][q][0])) for q in range(2)]
+    return AuditReport(
+        mechanism=target.name,
+        claim=claimed,
+        confidence=float(confidence),
+        trained=trained,
+        tested=tested,
+        attacks=results,
+        delta_attack=fit[best[0]].name,
+        epsilon_attack=fit[best[1]].name,
+        skipped=tuple((attack.name, attack.unfit or "") for attack in unfit),
+    )
+
+
+def _evidence(question: Question, rule: Rule, right: int, wrong: int, trials: int, error: float) -> Evidence:
+    return Evidence(question.lower_bound(right, wrong, trials, rule.sides, error), right, wrong, trials, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Releases of both inputs in batches, each with a generator of its own: the result depends on no worker's pace."""
+
+    target: Target
+    value: Array
+    neighbour: Array
+    attacks: tuple[Attack, ...]
+    workers: int
+    entropy: list[int]
+    size: int
+
+    def batches(self, stage: int, count: int) -> Iterator[tuple[int, int, int]]:
+        """(stage, index, releases) of each batch."""
+        for index, start in enumerate(range(0, count, self.size)):
+            yield stage, index, min(self.size, count - start)
+
+    def batch(self, stage: int, index: int, count: int) -> tuple[list[Array], NDArray[np.bool_]]:
+        """Scores of every attack on fresh releases, and which of these are of the value: a fair coin each."""
+        rng = np.random.default_rng([*self.entropy, stage, index])
+        ours = int(rng.binomial(count, 0.5))
+        parts = [
+            self.target.release(given, many, rng)
+            for given, many in ((self.value, ours), (self.neighbour, count - ours))
+            if many
+        ]
+        outputs = Outputs(np.concatenate(parts), self.value, self.neighbour)
+        return [attack.score(outputs) for attack in self.attacks], np.arange(count) < ours
+
+    def scores(self, count: int, advance: Callable[[], None]) -> tuple[Array, Array]:
+        """Training: all scores, one row an attack, and the truth."""
+        rows, truths = [], []
+        for scores, truth in _in_threads(lambda task: self.batch(*task), self.batches(1, count), self.workers):
+            rows.append(np.stack(scores))
+            truths.append(truth)
+            advance()
+        return np.concatenate(rows, axis=1), np.concatenate(truths).astype(np.float64)
+
+    def counts(self, count: int, rules: list[list[Rule]], advance: Callable[[], None]) -> NDArray[np.int64]:
+        """Testing: right and wrong guesses of each attack and question."""
+
+        def judge(task: tuple[int, int, int]) -> NDArray[np.int64]:
+            scores, truth = self.batch(*task)
+            return np.array(
+                [[_judged(rule, row, truth) for rule in both] for row, both in zip(scores, rules, strict=True)]
+            )
+
+        total = np.zeros((len(self.attacks), 2, 2), dtype=np.int64)
+        for counted in _in_threads(judge, self.batches(2, count), self.workers):
+            total += counted
+            advance()
+        return total
+
+
+def _judged(rule: Rule, scores: Array, truth: NDArray[np.bool_]) -> tuple[int, int]:
+    """Right and wrong guesses."""
+    ours, theirs = rule.guesses(scores)
+    right = int(np.count_nonzero(ours & truth)) + int(np.count_nonzero(theirs & ~truth))
+    return right, int(np.count_nonzero(ours)) + int(np.count_nonzero(theirs)) - right
+
+
+def _in_threads(function: Callable[[Any], _T], tasks: Iterable[Any], workers: int) -> Iterator[_T]:
+    """``map`` with a few tasks under way at a time; NumPy lets go of the interpreter lock in its loops."""
+    if workers == 1:
+        yield from map(function, tasks)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        waiting: deque[Any] = deque()
+        for task in tasks:
+            waiting.append(pool.submit(function, task))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _progress(wanted: bool, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not (wanted and console.is_terminal)) as bar:
+        task = bar.add_task("audit", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,150 @@
+"""``lessnoise audit``: attacks on a mechanism, and what they prove against its claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lessnoise.cli.app import (
+    EXIT_FAILED_CLAIM,
+    AsJson,
+    Bound,
+    Delta,
+    EntryBound,
+    Epsilon,
+    Integer,
+    K,
+    L1Sensitivity,
+    NeighboursOption,
+    P,
+    Sensitivity,
+    Shape,
+    app,
+    console,
+    parse_shape,
+    print_json,
+)
+from lessnoise.cli.check import build
+
+if TYPE_CHECKING:
+    from lessnoise.audit import AuditReport
+
+
+@app.command()
+def audit(
+    mechanism: Annotated[str, typer.Argument(help="Name of the mechanism, such as r1smg or classic-gaussian.")],
+    shape: Shape,
+    sensitivity: Sensitivity,
+    epsilon: Epsilon,
+    delta: Delta,
+    calibration: Annotated[
+        str, typer.Option(help="For mechanisms that have both: published (what the source says) or exact.")
+    ] = "published",
+    samples: Annotated[int, typer.Option(help="Releases in all; more of them prove more.")] = 100_000,
+    confidence: Annotated[float, typer.Option(help="How sure the bounds are.")] = 0.999,
+    attack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="likelihood, nearest, ball, rounding or projection; may be repeated. [default: all that fit]"
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed, to repeat an audit. [default: a fresh one]")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads. [default: one a core]")] = None,
+    l1_sensitivity: L1Sensitivity = None,
+    neighbours: NeighboursOption = "add/remove",
+    k: K = None,
+    p: P = None,
+    bound: Bound = None,
+    entry_bound: EntryBound = None,
+    integer: Integer = False,
+    json: AsJson = False,
+) -> None:
+    """Attack a mechanism many times over. Exit code 0: its claim is not refuted; 1: it is refuted; 2: bad input.
+
+    The attacks must tell releases of an all-zero value from those of its worst neighbour. What they prove is a lower
+    bound: an audit can refute a claim, and never confirms one (lessnoise check does).
+
+    Example: [bold]lessnoise audit r1smg --shape 100 --sensitivity 1 --epsilon 1e-3 --delta 1e-5[/bold]
+    """
+    import numpy as np
+
+    from lessnoise import validation
+    from lessnoise.audit import audit as run_audit
+    from lessnoise.guarantees import Neighbours
+    from lessnoise.mechanism.catalogue import Request
+
+    rng = None if seed is None else np.random.default_rng(validation.whole_number("seed", seed, 0))
+    request = Request(
+        epsilon,
+        delta,
+        sensitivity,
+        parse_shape(shape),
+        Neighbours.of(neighbours),
+        l1_sensitivity,
+        k,
+        p,
+        bound,
+        entry_bound,
+        integer,
+    )
+    built, notes = build(mechanism, calibration, request)
+    report = run_audit(
+        built,
+        np.zeros(built.shape),
+        attacks=attack or "all",
+        samples=samples,
+        confidence=confidence,
+        rng=rng,
+        workers=workers,
+        progress=not json,
+    )
+    if json:
+        print_json({**report.to_dict(), "description": built.to_dict(), "notes": notes})
+    else:
+        _print(report, notes)
+    if report.refuted:
+        raise typer.Exit(EXIT_FAILED_CLAIM)
+
+
+def _print(report: AuditReport, notes: list[str]) -> None:
+    from rich.table import Table
+
+    from lessnoise.audit.report import percent
+    from lessnoise.guarantees import Claim
+    from lessnoise.rounding import down, up
+
+    claim = report.claim
+    table = Table(title=f"{report.mechanism}: {report.samples:,} releases, {report.trained:,} of them for training")
+    table.add_column("attack")
+    for title in (f"delta({up(claim.epsilon)}) ≥", "right", "wrong", f"epsilon({up(claim.delta)}) ≥", "right", "wrong"):
+        table.add_column(title, justify="right")
+    for one in report.attacks:
+        delta, epsilon = one.delta, one.epsilon
+        table.add_row(
+            one.name,
+            _bold(down(delta.bound, 3), one.name == report.delta_attack),
+            f"{delta.right:,}",
+            f"{delta.wrong:,}",
+            _bold(down(epsilon.bound, 3), one.name == report.epsilon_attack),
+            f"{epsilon.right:,}",
+            f"{epsilon.wrong:,}",
+        )
+    out = console()
+    out.print(table)
+    source = f"  ({claim.source})" if isinstance(claim, Claim) and claim.source else ""
+    out.print(f"claimed ({up(claim.epsilon)}, {up(claim.delta)}){source}")
+    out.print(
+        f"with {percent(report.confidence)} confidence delta >= {down(report.delta, 3)}, by the {report.delta_attack} "
+        f"attack; and epsilon >= {down(report.epsilon, 3)} at the claimed delta, by the {report.epsilon_attack} attack"
+    )
+    word = "[bold red]refuted[/]" if report.refuted else "[bold]not refuted[/], which is no proof: see lessnoise check"
+    out.print(f"verdict: the claim is {word}")
+    for name, reason in report.skipped:
+        out.print(f"not run: {name}, because {reason}")
+    for note in notes:
+        out.print(f"note: {note}")
+
+
+def _bold(text: str, chosen: bool) -> str:
+    return f"[bold]{text}[/]" if chosen else text

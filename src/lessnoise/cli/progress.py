@@ -1,0 +1,30 @@
+"""One way to show that long work goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from lessnoise.cli.app import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Progress = Callable[[str, int, int], None]
+
+
+@contextlib.contextmanager
+def progress_bar(quiet: bool) -> Iterator[Progress | None]:
+    """A bar to report (label, done, total) to, gone when the work is done; None if nothing is to be shown."""
+    if quiet:
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def report(label: str, done: int, total: int) -> None:
+            bar.update(task, description=label, completed=done, total=total)
+
+        yield report

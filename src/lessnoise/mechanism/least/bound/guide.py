@@ -1,0 +1,166 @@
+"""What a good mechanism looks like: it steers the grid of the tests and never enters the proof."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from lessnoise.mechanism.least.sphere import Sphere
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.least.objective import Objective
+
+    Array = NDArray[np.float64]
+
+
+class Staircase(Protocol):
+    """What is asked of a staircase: height e^(-epsilon k) between radii k-1 and k, and its multipliers."""
+
+    @property
+    def dimension(self) -> int: ...  # noqa: D102
+
+    @property
+    def radii(self) -> Array: ...  # noqa: D102
+
+    @property
+    def sigma(self) -> Array:
+        """Logarithm of the fraction of sphere k outside B(-v, radii[k+1])."""
+        ...
+
+    @property
+    def log_multiplier(self) -> float: ...  # noqa: D102
+
+    @property
+    def level(self) -> float:
+        """E f + multiplier * delta."""
+        ...
+
+    @property
+    def expected(self) -> float: ...  # noqa: D102
+
+    @property
+    def smooth(self) -> bool:
+        """Whether its steps are so many that their phase hardly matters."""
+        ...
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A mechanism as the grids see it."""
+
+    dimension: int
+    epsilon: float
+    target: float
+    expected: float  # E f
+    level: float  # nu
+    multiplier: float  # lambda
+    radii: Array  # steps of a staircase, or just sample radii
+    sigma: Array  # ln of the cap fraction S1 at radii[:-1]
+    log_density: Array  # of |n|, at the radii, up to a constant
+    density: Callable[[Array], Array]
+    smooth: bool
+
+    @property
+    def peak(self) -> int:
+        """Index of the radius of largest density."""
+        return int(np.argmax(self.log_density))
+
+    def outer(self, drop: float) -> int:
+        """Index of the first radius beyond the peak whose log-density is ``drop`` below it."""
+        low = np.nonzero(self.log_density[self.peak :] < self.log_density[self.peak] - drop)[0]
+        return self.peak + (int(low[0]) if len(low) else len(self.radii) - 1 - self.peak)
+
+    def wanted(self, nodes: Array, objective: Objective, low: float, high: int) -> tuple[Array, Array]:
+        """Least and largest cap fractions that the test may need at each node.
+
+        The guide's first and last steps are bent by its ends: sigma is held beyond ``low`` and ``high``.
+        In the core S1 lies between (nu - f)/lambda and its value where the mass begins.
+        """
+        inside = self.log_density[: self.peak + 1] > self.log_density[self.peak] + math.log(self.target) + 5.0
+        first = min(int(np.argmax(inside)), max(high - 2, 0))
+        sigma = np.exp(np.interp(nodes, self.radii[first:high], self.sigma[first:high]))
+        lone = np.maximum((self.level - objective.value(nodes)) / self.multiplier, 1e-300)
+        core = nodes < max(low, float(self.radii[first]))
+        return np.where(core, np.minimum(lone, sigma), sigma), np.where(core, np.maximum(lone, sigma), sigma)
+
+
+def staircase_guide(chain: Staircase, epsilon: float, target: float) -> Guide:
+    """The guide of a staircase."""
+    m, radii = chain.dimension, chain.radii
+    log_height = -epsilon * np.arange(len(radii))
+    log_ball = m * np.log(radii / radii[-1])
+    # Density of |n| is height * M r^(M-1) over the sum of the shells' masses, all in units of the last ball.
+    shells = log_height + np.log(-np.expm1(np.append(-np.inf, -np.diff(log_ball)))) + log_ball
+    log_total = float(np.logaddexp.reduce(shells))
+    offset = math.log(m) - log_total - m * math.log(radii[-1])
+    fall = epsilon / max(radii[-1] - radii[-2], 1e-9) if len(radii) > 1 else 1.0
+
+    def density(r: Array) -> Array:
+        # The larger of the staircase's and of its log-linear interpolation: the best law may step elsewhere.
+        r = np.maximum(np.asarray(r, dtype=float), 1e-300)
+        step = np.append(log_height, -np.inf)[np.searchsorted(radii, r)]
+        smooth = np.interp(r, radii, log_height) - fall * np.maximum(r - radii[-1], 0.0)
+        return np.asarray(np.exp(np.maximum(step, smooth) + offset + (m - 1) * np.log(r)))
+
+    return Guide(
+        m,
+        epsilon,
+        target,
+        float(chain.expected),
+        chain.level,
+        math.exp(chain.log_multiplier),
+        radii,
+        chain.sigma,
+        log_height + log_ball,
+        density,
+        chain.smooth,
+    )
+
+
+def gaussian_guide(dimension: int, epsilon: float, target: float, objective: Objective) -> Guide:
+    """The guide of the analytic Gaussian mechanism, where there is no staircase."""
+    from lessnoise.mechanism.curve import gaussian
+
+    sd = gaussian.calibrate(epsilon, target)
+    sphere = Sphere(dimension)
+    spread = sd * math.sqrt(0.5)
+    reach = math.sqrt(-2.0 * math.log(target) + 24.0)
+    middle = sd * math.sqrt(dimension)
+    radii = np.linspace(max(middle - reach * spread, 0.02 * middle), middle + (reach + 1.0) * spread, 800)
+
+    def log_density(r: Array) -> Array:
+        return np.asarray((dimension - 1) * np.log(r / middle) - 0.5 * (r / sd) ** 2 + 0.5 * dimension)
+
+    cosine = (2.0 * epsilon * sd * sd - 1.0) / (2.0 * radii)
+    s = np.clip(sphere.cap(np.minimum(cosine, 1.0)), 1e-14, 0.4)[:-1]
+    weights = np.exp(log_density(radii))
+    total = float(np.trapezoid(weights, radii))
+    change = 1e-4
+    expected, wider = (
+        float(np.trapezoid(weights * objective.value(radii * factor), radii)) / total for factor in (1.0, 1.0 + change)
+    )
+    multiplier = (wider - expected) / (target - gaussian.delta(1.0 / (sd * (1.0 + change)), epsilon))
+
+    def density(r: Array) -> Array:
+        return np.asarray(np.exp(log_density(np.maximum(np.asarray(r, dtype=float), 1e-300))) / total)
+
+    return Guide(
+        dimension,
+        epsilon,
+        target,
+        expected,
+        expected + multiplier * target,
+        multiplier,
+        radii,
+        np.log(s),
+        log_density(radii),
+        density,
+        True,
+    )

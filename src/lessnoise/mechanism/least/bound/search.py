@@ -1,0 +1,186 @@
+"""Which bounds to try, and in which order: cheap and usually sharp ones first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lessnoise.mechanism.least.bound.record import LowerBound
+from lessnoise.mechanism.least.objective import Power
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lessnoise.mechanism.least.bound.averages import Grid
+    from lessnoise.mechanism.least.bound.guide import Guide, Staircase
+    from lessnoise.mechanism.least.objective import Objective
+
+    Attempt = Callable[[float], LowerBound | None]
+
+_LARGEST = 20_000  # beyond, a bound for fewer dimensions serves
+_ENOUGH = 10_000
+_FINEST = 640
+
+
+def attempts(
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    objective: Objective,
+    chain: Staircase | None,
+    expected: float,
+    goal: float,
+) -> Iterator[Attempt]:
+    """Functions of the time left, each of which may find a bound."""
+    if dimension == 1:
+        yield from _line(epsilon, delta, objective, chain, expected)
+        return
+    if dimension > _LARGEST and isinstance(objective, Power):
+        yield lambda left: from_fewer(dimension, _ENOUGH, epsilon, delta, objective, goal, left)
+    yield from _caps(dimension, epsilon, delta, objective, chain, expected, goal)
+    if isinstance(objective, Power):
+        yield lambda left: from_fewer(dimension, 1, epsilon, delta, objective, goal, left)
+
+
+def line_reach(epsilon: float, delta: float) -> float:
+    """Where a truncated Laplace density with this delta ends."""
+    return math.log1p(math.expm1(min(epsilon, 600.0)) / (2.0 * delta)) / epsilon + 1.0
+
+
+def _line(
+    epsilon: float, delta: float, objective: Objective, chain: Staircase | None, expected: float
+) -> Iterator[Attempt]:
+    from lessnoise.mechanism.least.bound import lattice, rearrangement, shorter
+
+    reach = line_reach(epsilon, delta)
+    if epsilon < 0.7:
+        yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
+    if epsilon > 0.4:
+        cells = 20_000 if epsilon < 6.0 else 100_000
+        yield lambda left: rearrangement.lower_bound(epsilon, delta, objective, expected, reach, cells=cells)
+    if 0.3 < epsilon < 8.0:
+        gamma = float(chain.radii[0]) if chain is not None else 0.5
+        fine = round(min(max(80.0 * epsilon, 40.0), 64.0))
+        yield lambda left: shorter.lower_bound(
+            epsilon, delta, objective, expected, gamma, reach, per_unit=fine, limit=left
+        )
+    if epsilon >= 0.7:
+        yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
+
+
+def from_fewer(
+    dimension: int, fewer: int, epsilon: float, delta: float, objective: Power, goal: float, limit: float
+) -> LowerBound:
+    """A bound from one for fewer dimensions.
+
+    Any m of the M entries of N are (epsilon, delta)-private noise in R^m, and |N|^2 is M/m times the mean of |N_S|^2
+    over the sets S of m entries. For order p <= 2, t -> t^(p/2) is concave, so |N|^p >= (M/m)^(p/2) times the mean of
+    |N_S|^p; for p > 2 Jensen's inequality gives E |N|^p >= (E |N|^2)^(p/2).
+    """
+    from lessnoise.mechanism.curve import gaussian
+    from lessnoise.mechanism.least.bound import lower_bound
+    from lessnoise.mechanism.least.bound.guide import gaussian_guide
+
+    order = min(objective.order, 2.0)
+    part = Power(order)
+    known = (
+        gaussian_guide(fewer, epsilon, delta, part).expected
+        if fewer > 1
+        else gaussian.calibrate(epsilon, delta) ** order
+    )
+    found = lower_bound(fewer, epsilon, delta, part, None, known, goal=goal, limit=limit)
+    factor = (dimension / fewer) ** (0.5 * order)
+    value = (found.value * factor * (1.0 - 1e-14)) ** (objective.order / order) * (1.0 - 1e-13)
+    return replace(
+        found,
+        value=value,
+        estimate=(found.estimate * factor) ** (objective.order / order),
+        method=f"{found.method} in {fewer} dimensions",
+    )
+
+
+def _caps(
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    objective: Objective,
+    chain: Staircase | None,
+    expected: float,
+    goal: float,
+) -> Iterator[Attempt]:
+    from lessnoise.mechanism.least.bound.grids import smooth_grid, staircase_grid
+    from lessnoise.mechanism.least.bound.guide import gaussian_guide, staircase_guide
+
+    if chain is not None and len(chain.radii) < 3:
+        chain = None  # too short to say anything
+    if chain is not None:
+        guide = staircase_guide(chain, epsilon, delta)
+    else:
+        guide = gaussian_guide(dimension, epsilon, delta, objective)
+    steps = len(guide.radii)
+
+    def stairs() -> Iterator[Attempt]:
+        fine = 8 if steps < 12 else 6
+        plans = [(5, 10)] if steps > 30 else [(fine, 11), (fine, 18), (fine + 6, 16)]
+        for per_step, levels in plans:
+            grid = staircase_grid(guide, objective, per_step=per_step, levels=levels)
+            yield lambda left, grid=grid: caps_bound(guide, objective, grid, left)  # type: ignore[misc]
+
+    def smooth(count: int) -> Iterator[Attempt]:
+        # The loss falls about as 1/count: the first program says how many nodes the goal needs.
+        estimates: list[float] = []
+
+        def attempt(count: int, levels: int, wide: bool, left: float) -> LowerBound | None:
+            grid = smooth_grid(guide, objective, count=count, levels=levels, wide=wide)
+            found = caps_bound(guide, objective, grid, left)
+            estimates.append(found.estimate / expected if found is not None else math.nan)
+            return found
+
+        levels, wide = 16, chain is None
+        while count <= _FINEST:
+            yield lambda left, n=count, k=levels, w=wide: attempt(n, k, w, left)  # type: ignore[misc]
+            if math.isnan(estimates[-1]) and levels > 10:  # the solver gave up: an easier program
+                estimates.pop()
+                levels = 10
+                continue
+            if not wide and not estimates[-1] > 0.8:  # the guide's caps are not the ones needed
+                wide = True
+                estimates.clear()
+                continue
+            if len(estimates) > 1 and estimates[-1] - estimates[-2] < 0.1 * (goal - estimates[-1]):
+                return  # what is lacking is not nodes
+            lacking = (1.0 - estimates[-1]) / (1.0 - min(goal, 0.999))
+            factor = min(max(1.7 * lacking, 2.0), 11.0) if math.isfinite(lacking) else 2.0
+            if count < _FINEST < factor * count:
+                factor = _FINEST / count
+            count = round(factor * count)
+            levels = 20 if count < 400 else 12  # many nodes and many levels are too much for the solver
+
+    few = steps <= (60 if dimension < 5 else 12)
+    if few or (not guide.smooth and steps <= 60):
+        yield from stairs()
+        if steps > 12:
+            yield from smooth(200 if not guide.smooth else 60)
+    else:
+        yield from smooth(60)
+        if steps <= 100:
+            yield from stairs()
+
+
+def caps_bound(guide: Guide, objective: Objective, grid: Grid, limit: float) -> LowerBound | None:
+    """The bound of cap tests on one grid."""
+    from lessnoise.mechanism.least.bound.dual import Dual, solve
+
+    found = solve(Dual(guide, objective, grid), limit=limit)
+    if found is None:
+        return None
+    value, estimate, proof = found
+    scale = guide.expected
+    return LowerBound(
+        max(value * (1.0 - 1e-15), 0.0) * scale,
+        "caps",
+        estimate * scale,
+        tuple(scale * multiplier for multiplier in proof.multipliers()),
+        tuple(table.shift for table in proof.tables),
+    )

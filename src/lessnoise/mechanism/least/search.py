@@ -1,0 +1,166 @@
+"""The least noise for sensitivity 1: candidates, each certified on its exact curve, and the choice among them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise.errors import LessnoiseError
+from lessnoise.mechanism.calibration import radial_scale
+from lessnoise.mechanism.curve import delta_of, gaussian
+from lessnoise.mechanism.families.shells import Shells, calibrated
+from lessnoise.mechanism.law import Radial, law_from_dict
+from lessnoise.mechanism.least import family, store
+from lessnoise.mechanism.least.chain import Problem, newton
+from lessnoise.mechanism.least.design import SMALLEST_GAIN
+from lessnoise.mechanism.least.objective import Power, Ramp
+from lessnoise.mechanism.least.staircase import design_epsilon, solve, usable
+from lessnoise.mechanism.least.starts import MAX_STEPS, TooManySteps, begin
+
+if TYPE_CHECKING:
+    from lessnoise.mechanism.least.chain import Chain
+    from lessnoise.mechanism.least.goal import Goal
+
+SIMPLER = 1e-5  # a radial member is preferred to shells that are better by less
+LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
+_SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
+_SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find
+
+FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A law for sensitivity 1, and what was left out on the way, in one sentence ("" if nothing was)."""
+
+    law: Radial | Shells
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"law": self.law.to_dict(), "note": self.note}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Answer:
+        """The inverse of :meth:`to_dict`."""
+        law = law_from_dict(values["law"])
+        if not isinstance(law, Radial | Shells):
+            raise TypeError(law.kind)
+        return cls(law, str(values["note"]))
+
+
+@functools.lru_cache(maxsize=256)
+def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal: Goal) -> Answer:
+    """The best law for this sensitivity, from memory, from disk, or by search; certified here in every case."""
+    question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "law"}
+    kept = store.load(question)
+    if kept is not None:
+        try:
+            answer = Answer.from_dict(kept)
+            answer.law.check_shape((dimension,))
+            return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
+        except (LessnoiseError, KeyError, TypeError):
+            pass  # damaged: solve again
+    answer = search(dimension, epsilon, delta, goal)
+    store.save(question, answer.to_dict())
+    return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
+
+
+def _stretched(
+    law: Radial | Shells, dimension: int, epsilon: float, delta: float, sensitivity: float
+) -> Radial | Shells:
+    """The law for sensitivity 1 made for another one, a hair wider where rounding asks for it."""
+    for margin in (0.0, 1e-15, 1e-12, 1e-9):
+        scaled = law.scaled(sensitivity * (1.0 + margin))
+        if delta_of(scaled, dimension, sensitivity, epsilon).upper <= delta:
+            return scaled
+    raise LessnoiseError(f"the law found does not keep epsilon={epsilon:g}, delta={delta:g}: remove the cache folder.")
+
+
+def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
+    """Candidates in order of simplicity; each has a delta proved within the target."""
+    normal = Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.calibrate(epsilon, delta))
+    candidates: list[Radial | Shells] = [normal]
+    notes = []
+    with np.errstate(all="ignore"):
+        try:
+            target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0}
+            scale = radial_scale(dimension=dimension, k=dimension, p=1.0, **target)
+            candidates.append(Radial(float(dimension), 1.0, scale))
+        except FAILURES as failure:
+            notes.append(_sentence("the l2 mechanism", failure))
+        if dimension <= LARGEST_STAIRCASE:
+            try:
+                candidates.append(_shells(dimension, epsilon, delta, goal))
+            except FAILURES as failure:
+                notes.append(_sentence("the shell mechanism", failure))
+        if _family_may_win(candidates, dimension, goal):
+            try:
+                candidates.append(family.best_member(dimension, epsilon, delta, goal))
+            except FAILURES as failure:
+                notes.append(_sentence("the radial family", failure))
+    kept = [law for law in candidates if delta_of(law, dimension, 1.0, epsilon).upper <= delta]
+    if len(kept) < len(candidates):
+        notes.append("a candidate was not certified and has been left out")
+    return Answer(_choose(kept, dimension, goal), "; ".join(notes))
+
+
+def _family_may_win(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> bool:
+    if not isinstance(candidates[-1], Shells):
+        return dimension >= _SLOW_FAMILY
+    sizes = [goal.log_size(law, dimension) for law in candidates]
+    settled = goal.loss_ratio(min(sizes) - sizes[0]) > 1.0 - 0.9 * SMALLEST_GAIN  # the Gaussian it is
+    return dimension >= _SMALLEST_FAMILY and not settled
+
+
+def _choose(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> Radial | Shells:
+    """The smallest; a simpler law where the gain over it is too small to matter."""
+    sizes = [goal.log_size(law, dimension) for law in candidates]
+    least = min(sizes)
+    if goal.loss_ratio(least - sizes[0]) > 1.0 - SMALLEST_GAIN:
+        return candidates[0]
+    for law, size in zip(candidates, sizes, strict=True):
+        if isinstance(law, Radial) and goal.loss_ratio(size - least) <= 1.0 + SIMPLER:
+            return law
+    return candidates[sizes.index(least)]
+
+
+def _sentence(what: str, failure: Exception) -> str:
+    reason = str(failure) or type(failure).__name__
+    return f"{what} was left out ({reason})"
+
+
+def staircase(dimension: int, epsilon: float, delta: float, goal: Goal) -> Chain:
+    """The chain behind the shells, before calibration."""
+    return solve(Problem(dimension, design_epsilon(dimension, epsilon, MAX_STEPS), delta, goal.power))
+
+
+def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
+    def law_of(chain: Chain) -> Shells:
+        return calibrated(chain.law(), sensitivity=1.0, epsilon=epsilon, delta=delta)
+
+    chain = staircase(dimension, epsilon, delta, goal)
+    best = law_of(chain)
+    if goal.probability is None:
+        return best
+    for order in (1.0, 4.0, 8.0):
+        other = law_of(solve(Problem(dimension, chain.epsilon, delta, Power(order))))
+        best = min(best, other, key=lambda law: goal.log_size(law, dimension))
+    if dimension == 1:
+        return best
+    # The mean of a ramp that ends at q is least at a fixed q; q is lowered while that lowers the quantile.
+    for _ in range(6):
+        size = math.exp(goal.log_size(best, dimension))
+        problem = Problem(dimension, chain.epsilon, delta, Ramp(0.8 * size, 1.02 * size))
+        moved = newton(problem, begin(problem, chain.radii), iterations=60)
+        if not usable(moved, delta):
+            break
+        law, chain = law_of(moved), moved
+        if goal.log_size(law, dimension) > math.log(size) - 1e-5:
+            break
+        best = law
+    return best
