@@ -325,9 +325,18 @@ def test_a_full_disk_spends_nothing(tmp_path, monkeypatch):
 def test_a_ledger_that_vanished_or_changed_is_noticed(tmp_path):
     ledger = opened(tmp_path)
     ledger.path.unlink()
+    with pytest.raises(ln.LedgerError, match="check that it exists"):
+        ledger.spend(GAUSSIAN)
+    assert list(tmp_path.iterdir()) == []
     ln.Ledger.open(ledger.path, epsilon=9.0, delta=1e-6)
     with pytest.raises(ln.LedgerError, match="replaced by another"):
         ledger.spend(GAUSSIAN)
+
+
+def test_odd_names_are_names(tmp_path):
+    ledger = opened(tmp_path, name="a b?mode=ro#%20é.ledger")
+    ledger.spend(GAUSSIAN)
+    assert ln.Ledger.open(str(ledger.path)).count() == 1
 
 
 def test_an_unfinished_file_becomes_a_ledger(tmp_path):

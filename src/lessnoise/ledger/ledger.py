@@ -188,8 +188,9 @@ class Ledger:
     def records(self) -> list[Record]:
         """Every spend, oldest first."""
         with self._store.reading() as connection:
+            lookup = functools.lru_cache(maxsize=None)(functools.partial(self._lookup, connection))
             return [
-                Record(row.id, row.time, self._lookup(connection, row.description), row.partition or None, row.note)
+                Record(row.id, row.time, lookup(row.description), row.partition or None, row.note)
                 for row in store.rows(connection)
             ]
 

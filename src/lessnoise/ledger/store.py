@@ -74,15 +74,16 @@ class Store:
             yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """A transaction that no other process can come between; what it wrote counts once this returns."""
-        with self._connection("BEGIN IMMEDIATE") as connection:
+        with self._connection("BEGIN IMMEDIATE", create) as connection:
             yield connection
 
     @contextlib.contextmanager
-    def _connection(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _connection(self, begin: str, create: bool = False) -> Iterator[sqlite3.Connection]:
+        address = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"  # never a new file by accident
         try:
-            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
+            connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
         except sqlite3.Error as error:
             raise self._failure(error) from None
         try:
@@ -107,7 +108,7 @@ class Store:
             sqlite3.SQLITE_FULL: "has no room left on its disk: free some; nothing was spent or released.",
             sqlite3.SQLITE_BUSY: "is kept busy by another process: try again; nothing was spent or released.",
             sqlite3.SQLITE_READONLY: "cannot be written: check its permissions and those of its folder.",
-            sqlite3.SQLITE_CANTOPEN: "cannot be opened: check that its folder exists and its permissions.",
+            sqlite3.SQLITE_CANTOPEN: "cannot be opened: check that it exists, and its permissions.",
             sqlite3.SQLITE_NOTADB: "is not a ledger: it was left as it is; pass another path.",
             sqlite3.SQLITE_CORRUPT: "is damaged: it was left as it is; restore it from a copy.",
         }
@@ -118,7 +119,7 @@ class Store:
 
     def create(self, budget: Guarantee, now: float) -> None:
         """Write an empty ledger, unless another process has just done so."""
-        with self.writing() as connection:
+        with self.writing(create=True) as connection:
             if connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
                 return
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
