@@ -2,8 +2,10 @@
 
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
-from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
+from lessnoise.composition import Composition, compose
+from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
+from lessnoise.ledger import Ledger
 from lessnoise.mechanism.builders import (
     analytic_gaussian,
     classic_gaussian,
@@ -39,15 +41,19 @@ from lessnoise.release import Certificate, Release
 __all__ = [
     "AuditReport",
     "Bracket",
+    "BudgetExceeded",
     "Certificate",
     "Claim",
     "ClaimWarning",
+    "Composition",
     "CorrelatedGaussian",
     "DiscreteGaussian",
     "GeneralizedGaussian",
     "Guarantee",
     "InvalidInput",
     "Laplace",
+    "Ledger",
+    "LedgerError",
     "LessnoiseError",
     "MatrixGaussian",
     "Mechanism",
@@ -62,6 +68,7 @@ __all__ = [
     "audit",
     "binary_shares",
     "classic_gaussian",
+    "compose",
     "correlated_gaussian",
     "discrete_gaussian",
     "generalized_gaussian",

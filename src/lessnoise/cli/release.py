@@ -49,6 +49,12 @@ def release(
     bound: Bound = None,
     entry_bound: EntryBound = None,
     objective: Objective = "squared",
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals concerned.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
     ] = None,
@@ -63,10 +69,13 @@ def release(
 
     from lessnoise.errors import ClaimWarning
     from lessnoise.guarantees import Neighbours
+    from lessnoise.ledger import Ledger
     from lessnoise.mechanism.catalogue import Request, best, find
     from lessnoise.release.files import check_writable, load_array, write_release
+    from lessnoise.rounding import down
 
     check_writable(target, force)
+    budget = None if ledger is None else Ledger.open(ledger)
     value = load_array(source)
     request = Request(
         epsilon,
@@ -86,7 +95,8 @@ def release(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
         built = best(request) if entry is None else entry.build(request)
-        result = built.release(value, None if seed is None else np.random.default_rng(seed))
+        rng = None if seed is None else np.random.default_rng(seed)
+        result = built.release(value, rng, ledger=budget, partition=partition)
     write_release(result, target, force)
     certificate = result.certificate
     if json:
@@ -99,6 +109,8 @@ def release(
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
+    if result.receipt is not None and budget is not None:
+        out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:

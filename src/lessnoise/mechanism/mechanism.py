@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise.composition import Composition
+    from lessnoise.ledger import Ledger
     from lessnoise.release import Release
 
 SCHEMA = 1
@@ -122,6 +124,18 @@ class Mechanism:
             exact = delta_of(self.law, self.dimension, self.sensitivity, self.claim.epsilon, 1e-7)
         return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
 
+    def repeat(self, n: int) -> Composition:
+        """``n`` releases about the same individuals, each with fresh noise."""
+        from lessnoise.composition import compose
+
+        return compose(self).repeat(n)
+
+    def subsample(self, rate: float) -> Composition:
+        """One release on a Poisson sample: each individual takes part with probability ``rate``, independently."""
+        from lessnoise.composition import compose
+
+        return compose(self).subsample(rate)
+
     # Use.
 
     def noise(self, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
@@ -129,11 +143,21 @@ class Mechanism:
         generator = validation.generator(rng)
         return draw(self.law, self.shape, SecureSource() if generator is None else NumpySource(generator))
 
-    def release(self, value: ArrayLike, rng: np.random.Generator | None = None) -> Release:
-        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private."""
+    def release(
+        self,
+        value: ArrayLike,
+        rng: np.random.Generator | None = None,
+        *,
+        ledger: Ledger | None = None,
+        partition: str | None = None,
+    ) -> Release:
+        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private.
+
+        With a ``ledger`` the release is paid for first; ``partition`` is the key of the individuals it concerns.
+        """
         from lessnoise.release import release
 
-        return release(self, value, rng)
+        return release(self, value, rng, ledger=ledger, partition=partition)
 
     # Storage.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lessnoise import validation
-from lessnoise.errors import ClaimWarning
+from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import NumpySource, SecureSource, Source, draw
 from lessnoise.release.certificate import Certificate
@@ -16,19 +16,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise.ledger import Ledger, Receipt
     from lessnoise.mechanism.mechanism import Mechanism
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A noisy value and its certificate."""
+    """A noisy value and its certificate; with a ledger, the receipt of what it cost."""
 
     value: NDArray[np.float64] | NDArray[np.int64]
     certificate: Certificate
+    receipt: Receipt | None = None
 
 
-def release(mechanism: Mechanism, value: ArrayLike, rng: np.random.Generator | None = None) -> Release:
-    """Check everything, certify, and only then draw and add the noise.
+def release(
+    mechanism: Mechanism,
+    value: ArrayLike,
+    rng: np.random.Generator | None = None,
+    *,
+    ledger: Ledger | None = None,
+    partition: str | None = None,
+) -> Release:
+    """Check everything, certify, pay, and only then draw and add the noise.
 
     >>> import lessnoise as ln
     >>> m = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=3)
@@ -38,6 +47,7 @@ def release(mechanism: Mechanism, value: ArrayLike, rng: np.random.Generator | N
     """
     checked = _checked(mechanism, value)
     generator = validation.generator(rng)
+    _check_payment(generator, ledger, partition)
     source: Source = SecureSource() if generator is None else NumpySource(generator)
     certificate = Certificate.of(mechanism, source)
     if certificate.claim_holds is False and mechanism.claim is not None:
@@ -47,9 +57,19 @@ def release(mechanism: Mechanism, value: ArrayLike, rng: np.random.Generator | N
             ClaimWarning,
             stacklevel=3,
         )
+    receipt = None if ledger is None else ledger.spend(mechanism, partition=partition)
     noisy = draw(mechanism.law, mechanism.shape, source)
     noisy += checked
-    return Release(noisy, certificate)
+    return Release(noisy, certificate, receipt)
+
+
+def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:
+    if ledger is None and partition is not None:
+        raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
+    if ledger is not None and rng is not None:
+        raise InvalidInput(
+            "rng= and ledger= do not go together: a release from a seeded generator is not private, so leave one out."
+        )
 
 
 def _checked(mechanism: Mechanism, value: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:

@@ -76,6 +76,15 @@ def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float,
     return curve.vectors(budget, dimension)
 
 
+def delta_of_one_shift(law: DiscreteGaussian, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    """The curve against one neighbour, the largest change of a single entry; the worst one varies with epsilon."""
+    budget = squared_budget(sensitivity)
+    if budget == 0:
+        return Bracket(0.0, 0.0)
+    curve = _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
+    return curve.line(math.isqrt(budget), 1)
+
+
 def squared_budget(sensitivity: float) -> int:
     """Largest squared length of an integer shift; sqrt(3) as a float has a square below 3, so a hair is added.
 
