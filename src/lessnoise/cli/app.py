@@ -115,4 +115,4 @@ def console() -> Console:
     return plain if plain.is_terminal else Console(highlight=False, width=150)
 
 
-from lessnoise.cli import check, claims, demo, plan, release  # noqa: E402, F401  (each registers its command)
+from lessnoise.cli import check, claims, demo, plan, release, selftest  # noqa: E402, F401  (each registers its command)
