@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise.engine.compiled import compiled_kernels
 from lessnoise.engine.grid import BITS, Grid
 from lessnoise.engine.job import Job
 from lessnoise.engine.ziggurat import MARGIN
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from lessnoise.engine.stream import Stream
 
     Floats = NDArray[Any]
-
-LOADING = 1 << 23  # values by NumPy, in all, after which loading the compiled code has paid for itself
-LARGE = 1 << 22  # in one release: load it at once
 
 
 def add_noise(
@@ -57,7 +53,7 @@ def add_noise(
     flat = np.ascontiguousarray(value, dtype=dtype).reshape(-1)
     target = np.empty(flat.size, dtype=dtype) if out is None else out.reshape(-1)
     grid = Grid.of(form.deviation(flat.size), dtype, bits)
-    compiled = compiled_kernels(flat.size, path)
+    compiled = compiled_kernels(form.kernels, dtype.type, flat.size, path)
     job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape)
     job.check()
     stream.claim()
@@ -67,38 +63,3 @@ def add_noise(
         target.fill(math.nan)  # leave neither bare noise nor half a release behind
         raise
     return target.reshape(value.shape)
-
-
-def compiled_kernels(count: int, path: str = "auto") -> Any:  # noqa: ANN401
-    """The kernels, where they pay and work. Both paths give the same output, so this is a matter of time alone."""
-    if path == "numpy" or _state.failed:
-        return None
-    if path == "auto" and count < LARGE and not _state.ready:
-        _state.values += count
-        if _state.values < LOADING:
-            return None
-    with _state.lock:
-        if not _state.ready and not _state.failed:
-            _state.load()
-    return sys.modules["lessnoise.engine.kernels"] if _state.ready else None
-
-
-class _State:
-    """Whether the compiled code is there: it may be missing, or unable to compile here, and NumPy serves then."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.ready = self.failed = False
-        self.values = 0
-
-    def load(self) -> None:
-        try:
-            from lessnoise.engine import warm
-
-            warm.compile_all()
-            self.ready = True
-        except Exception:  # whatever a compiler may meet on a foreign machine
-            self.failed = True
-
-
-_state = _State()

@@ -137,7 +137,8 @@ class Real:
             low, high = interval(step)
             middle = (low + high) / 2
             if middle and (high - low) < abs(middle) * Fraction(1, 1 << 54):
-                return cls(float(middle), 2.0**-52, interval)
+                value = float(middle)
+                return cls(value, 2.0**-52 if abs(value) > 2.0**-1000 else 1.0, interval)
         raise AssertionError("unreachable")
 
     @classmethod

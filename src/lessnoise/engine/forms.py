@@ -9,7 +9,7 @@ import math
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,6 +39,8 @@ FIXED = 2.0**27  # 32-bit fixed point for |x| < 16
 class Form(Protocol):
     """Real-valued noise."""
 
+    kernels: ClassVar[str]
+
     @property
     def density(self) -> Density:
         """Of the standard variables that it is made of."""
@@ -57,6 +59,8 @@ class Independent:
     density: Density
     scale: Real
     common: Real | None = None
+
+    kernels: ClassVar[str] = "independent"
 
     def deviation(self, count: int) -> float:
         """Of one entry."""
@@ -95,6 +99,8 @@ class Isotropic:
     """A radius times a uniform direction, which is a vector of normals g divided by its length."""
 
     radius: Radius
+
+    kernels: ClassVar[str] = "isotropic"
 
     @property
     def density(self) -> Density:

@@ -12,11 +12,12 @@ import math
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from lessnoise.engine import exact, reference, ziggurat
+from lessnoise.engine.compiled import compiled_kernels
 from lessnoise.engine.grid import BLOCK
 from lessnoise.engine.norm import lengthened_block
 from lessnoise.engine.ziggurat import LAYER_BITS, LAYERS, POSITION_BITS
@@ -49,6 +50,8 @@ class Matrix:
     columns: Array
     row_basis: Array | None = None
     column_basis: Array | None = None
+
+    kernels: ClassVar[str] = "matrix"
 
     @property
     def density(self) -> Density:
@@ -107,7 +110,7 @@ class Matrix:
     def _settle(self, job: Job, doubtful: list[tuple[int, int]], level: int) -> list[tuple[int, int]]:
         """Entries from intervals; those that need a further level are returned."""
         pairs = [self._coefficients(i, j) for i, j in doubtful]
-        fast = level == 1 and job.kernels is not None
+        fast = level == 1 and job.kernels is not None and compiled_kernels("doubts") is not None
         intervals = _pair_sums(job, pairs) if fast else _integer_sums(job, pairs, level)
         left = []
         for (i, j), interval in zip(doubtful, intervals, strict=True):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.engine import reference
+from lessnoise.engine.compiled import compiled_kernels
 from lessnoise.engine.reference import Block
 from lessnoise.engine.ziggurat import LAYER_BITS, POSITION_BITS
 
@@ -29,7 +30,8 @@ def norm(job: Job, level: int) -> Interval:
     Level 1 takes pairs of doubles in compiled code, 15 ns a value, and is within a relative 2^-72 where the values are
     of ordinary size. Further levels, and level 1 without the compiled code, take Python's integers, 0.6 us a value.
     """
-    low, high = _squares(job, level) if job.kernels is None or level > 1 else _fine_squares(job)
+    fast = level == 1 and job.kernels is not None and compiled_kernels("doubts") is not None
+    low, high = _fine_squares(job) if fast else _squares(job, level)
     return _root(max(low, Fraction(0)), 64 * level, 0), _root(high, 64 * level, 1)
 
 

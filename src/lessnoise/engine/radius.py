@@ -17,11 +17,13 @@ from lessnoise.engine.stream import SCALARS
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from lessnoise.engine.stream import Stream
+
+SMALLEST_K = 1e-3  # ln R is then above -10^6, but for a probability of e^-1000
 
 
 class Radius(Protocol):
@@ -70,6 +72,13 @@ class GammaRadius:
     p: float
     scale: float
 
+    def __post_init__(self) -> None:
+        if self.k < SMALLEST_K:
+            raise InvalidInput(
+                f"k={self.k:g} is below {SMALLEST_K:g}: such noise is nearly always 0 and cannot be drawn exactly; "
+                "pass a larger k."
+            )
+
     def draw(self, words: Iterator[Word]) -> Real:
         """Marsaglia & Tsang's (2000) rejection, with every decision exact; below shape 1, G(a) = G(a+1) U^(1/a)."""
         shape, power = Fraction(self.k) / Fraction(self.p), Fraction(self.p)
@@ -87,19 +96,30 @@ class GammaRadius:
             logarithm = (sum(t[0] for t in terms) / power, sum(t[1] for t in terms) / power)
             return _scaled_exp(scale, logarithm, level)
 
-        if boost is None and self.p in (1.0, 2.0):
-            # In floats (docs, lemma 6): y = c z within 3 units of 2^-53, 1 + y, its cube, at most one root.
-            y = _middle(z) / math.sqrt(9.0 * d)
-            base = 1.0 + y
-            if base > 0.25:
-                power_of = float(d) * base**3
-                error = (3.0 * (3.0 * abs(y) + 1.5) / base + 6.0) * 1.01 * 2.0**-53
-                return Real(self.scale * (power_of if self.p == 1.0 else math.sqrt(power_of)), error, radius)
-        return Real.relative(radius)
+        return self._float(d, z, boost, radius) or Real.relative(radius)
+
+    def _float(self, d: Fraction, z: Draw, boost: Word | None, radius: Callable[[int], Interval]) -> Real | None:
+        """The radius in floats with a bound on its relative error (docs/noise-engine.md, lemma 6), if that is small."""
+        y = _middle(z) / math.sqrt(9.0 * d)  # c z, within 3 units of 2^-53
+        base = 1.0 + y
+        u = 1.0 if boost is None else boost.first * 2.0**-64
+        if not (base > 0.25 and u > 2.0**-40):
+            return None
+        power = float(d) * base**3
+        units = 3.0 * (3.0 * abs(y) + 1.5) / base + 6.0
+        exponent = 1.0 / self.p
+        value, error = self.scale * power**exponent, exponent * (units + abs(math.log(power))) + 8.0
+        if boost is not None:
+            exponent = 1.0 / self.k  # U^(1/a) to the power 1/p, a = k/p
+            value, error = value * u**exponent, error + exponent * (2.0 - math.log(u)) + 8.0
+        if not (2.0**-900 < value < 2.0**900 and error < 2.0**10):
+            return None
+        return Real(value, error * 1.01 * 2.0**-53, radius)
 
     def mean_square(self) -> float:
         """From two log-gammas."""
-        return self.scale**2 * math.exp(math.lgamma((self.k + 2.0) / self.p) - math.lgamma(self.k / self.p))
+        logarithm = math.lgamma((self.k + 2.0) / self.p) - math.lgamma(self.k / self.p)
+        return self.scale**2 * math.exp(logarithm) if logarithm < 600.0 else math.inf
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engine import exact, reference, ziggurat
-from lessnoise.engine.core import add_noise, compiled_kernels
+from lessnoise.engine.compiled import compiled_kernels
+from lessnoise.engine.core import add_noise
 from lessnoise.engine.exact import Real
 from lessnoise.engine.forms import Form, Independent, Isotropic
 from lessnoise.engine.grid import BLOCK, Grid, reserve
@@ -149,7 +150,7 @@ class _Half:
         self.kept: list[Array] = []
 
     def draw(self, end: float, limit: int, fault: Fault | None) -> None:
-        kernels, density = compiled_kernels(1, "numba"), ziggurat.normal()
+        kernels, density = compiled_kernels("selftest"), ziggurat.normal()
         size = BLOCK + reserve(BLOCK)
         while self.done < limit and (self.done < 1 or time.perf_counter() < end):
             block, x = 2 * self.done + self.half, self.worker.scratch[0]

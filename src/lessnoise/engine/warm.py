@@ -1,31 +1,68 @@
-"""Compile every kernel that a release can call, before the release begins: then nothing can fail in the middle."""
+"""Compile what a release can call, before the release begins: then nothing can fail or pause in the middle."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lessnoise.engine import kernels, ziggurat
 from lessnoise.engine.grid import reserve
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def compile_all() -> None:
-    """Call each kernel once for each type of value; from the cache on disk it takes half a second."""
-    count = 16
-    available = count + reserve(count)
+_COUNT = 16
+_LINE = (1.0, 0.0, 0.0, 2.0**-50, 2.0**-51, 2.0**-8)
+
+
+def compile_group(group: str, kind: type) -> None:
+    """Call the kernels of one form of noise once, for one type of value."""
+    _GROUPS[group](kind)
+
+
+def _drawn() -> tuple[Any, ...]:
+    available = _COUNT + reserve(_COUNT)
     words = np.arange(available, dtype=np.uint64) << np.uint64(40)
-    integers = [np.zeros(count + 1, np.int64) for _ in range(4)]
-    scratch = (np.zeros(count), *integers)
-    line = (1.0, 0.0, 0.0, 2.0**-50, 2.0**-51, 2.0**-8)
-    drawn = (words, available, count, scratch, ziggurat.normal().tables)
-    for kind in (np.float64, np.float32):
-        values, out = np.zeros(count, kind), np.zeros(count, kind)
-        kernels.independent(*drawn, values, out, 0, line)
-        stored = np.zeros(count) if kind is np.float64 else np.zeros(count, np.int32)
-        kernels.finish(stored, 1.0, scratch, values, out, 0, count, line)
-    kernels.standard(*drawn, np.zeros(count), 0)
-    kernels.fixed(*drawn, np.zeros(count, np.int32), 0, 2.0**27)
-    kernels.fine_squares(words, words.copy(), count, scratch[3], scratch[4], ziggurat.normal().widths)
+    scratch = (np.zeros(_COUNT), *(np.zeros(_COUNT + 1, np.int64) for _ in range(4)))
+    return words, available, _COUNT, scratch, ziggurat.normal().tables
+
+
+def _independent(kind: type) -> None:
+    kernels.independent(*_drawn(), np.zeros(_COUNT, kind), np.zeros(_COUNT, kind), 0, _LINE)
+
+
+def _isotropic(kind: type) -> None:
+    _independent(kind)
+    _matrix(kind)
+    zeros: tuple[Any, Any] = np.zeros(_COUNT, kind), np.zeros(_COUNT, kind)
+    stored = np.zeros(_COUNT, np.int32 if kind is np.float32 else np.float64)
+    if kind is np.float32:
+        kernels.fixed(*_drawn(), stored, 0, 2.0**27)
+    kernels.finish(stored, 1.0, _drawn()[3], *zeros, 0, _COUNT, _LINE)
+
+
+def _matrix(kind: type) -> None:
+    kernels.standard(*_drawn(), np.zeros(_COUNT), 0)
+
+
+def _doubts(kind: type) -> None:
+    words, _, count, scratch, _ = _drawn()
+    place = (words, words.copy(), count, scratch[3], scratch[4], ziggurat.normal().widths)
+    kernels.fine_squares(*place)
     pairs = np.zeros((1, 2, 4))
-    kernels.fine_dots(
-        words, words.copy(), count, scratch[3], scratch[4], ziggurat.normal().widths, 0, pairs, pairs, np.zeros((1, 2))
-    )
+    kernels.fine_dots(*place, 0, pairs, pairs, np.zeros((1, 2)))
+
+
+def _tally(kind: type) -> None:
+    _matrix(kind)
+    kernels.tally(np.zeros(_COUNT), _COUNT, np.zeros(5), np.zeros(6, np.int64))
+
+
+_GROUPS: dict[str, Callable[[type], None]] = {
+    "independent": _independent,
+    "isotropic": _isotropic,
+    "matrix": _matrix,
+    "doubts": _doubts,
+    "selftest": _tally,
+}

@@ -43,11 +43,16 @@ def _(law: Radial, shape: tuple[int, ...]) -> Form:
     return Isotropic(engine.GammaRadius(law.k, law.p, law.scale))
 
 
+@functools.lru_cache(maxsize=64)
+def _form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
+    return noise_form(law, shape)
+
+
 def add_noise(
     law: Law, value: Numbers, stream: Stream, *, out: Numbers | None = None, threads: int | None = None
 ) -> Numbers:
     """The noisy value, on the law's grid; the value is checked before the stream has a key."""
-    form = noise_form(law, value.shape)
+    form = _form(law, value.shape)
     if isinstance(form, Integers):
         drawn = form.draw(value.size, stream.claim().sequence()).reshape(value.shape)
         return np.add(drawn, value, out=drawn if out is None else out)
@@ -66,7 +71,7 @@ def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np
     >>> grid_step(Laplace(3.0), (5,))  # 2^-8 of the largest power of two below the deviation, 4.24
     0.015625
     """
-    form = noise_form(law, shape)
+    form = _form(law, shape)
     if isinstance(form, Integers):
         return 1.0
     return engine.Grid.of(form.deviation(math.prod(shape)), dtype).step
