@@ -187,7 +187,7 @@ def test_equal_eigenvalues_are_the_radial_member(dimension, rank):
 
 
 def compare(ours, theirs):
-    """Radius, one entry, and one direction cosine must have the same law; rounding hides the direction of the shortest."""
+    """Radius, one entry, and one direction cosine must have the same law; rounding hides the shortest directions."""
     direction = np.ones(ours.shape[1]) / math.sqrt(ours.shape[1])
     shortest = 0.1 * math.sqrt((ours**2).sum(axis=1).mean())
 
