@@ -90,6 +90,7 @@ def release(
     out.print(f"wrote {target} and its certificate")
     out.print(f"mechanism  {built.name}, noise sd per entry {built.standard_deviation:.5g}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
+    out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:

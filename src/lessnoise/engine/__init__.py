@@ -4,6 +4,7 @@ Design, proof and measurements are in ``docs/noise-engine.md``. A :class:`~lessn
 noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.engine.stream.Stream` that serves one release.
 """
 
+from lessnoise.engine.compiled import compiled_kernels
 from lessnoise.engine.core import add_noise
 from lessnoise.engine.exact import Real
 from lessnoise.engine.forms import Form, Independent, Integers, Isotropic
@@ -27,6 +28,7 @@ __all__ = [
     "ShellRadius",
     "Stream",
     "add_noise",
+    "compiled_kernels",
     "delta_numeric",
     "laplace",
     "normal",
