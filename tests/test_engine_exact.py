@@ -192,6 +192,31 @@ def test_a_value_on_a_cell_boundary_and_tiny_noise():
         assert set(np.unique(fast[np.abs(fast) < 2 * step] / step)) <= {-1.0, 0.0, 1.0}
 
 
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_doubts_in_place_and_in_overlapping_memory(law, dtype):
+    # A grid so fine that every block has doubts: the value must still be there when they are settled.
+    n = 300
+    form, bits = laws(n)[law], 40 if dtype == np.float64 else 18
+    value = np.random.default_rng(2).normal(size=n).astype(dtype) * dtype(Grid.of(form.deviation(n)).step)
+    first = add_noise(form, value, seeded(1), path="numpy", bits=bits)
+    for path in ("numba", "numpy"):
+        own = value.copy()
+        np.testing.assert_array_equal(first, add_noise(form, own, seeded(1), path=path, bits=bits, out=own))
+        room = np.append(value, dtype(0))
+        np.testing.assert_array_equal(first, add_noise(form, room[:-1], seeded(1), path=path, bits=bits, out=room[1:]))
+
+
+def test_matrix_doubts_in_place():
+    form = Matrix(np.linspace(1.0, 3.0, 20), np.linspace(2.0, 1.0, 15), turn(20, 1), turn(15, 2))
+    value = np.random.default_rng(2).normal(size=(20, 15))
+    first = add_noise(form, value, seeded(1), path="numpy", bits=36)
+    for path in ("numba", "numpy"):
+        own = value.copy()
+        np.testing.assert_array_equal(first, add_noise(form, own, seeded(1), path=path, bits=36, out=own))
+    assert not np.array_equal(first, value)
+
+
 def test_doubt_is_rare_but_the_exact_side_is_used():
     # With a grid of 2^-44 deviations many values are within the float error of a boundary.
     form = Independent(normal(), Real.exactly(1.0))

@@ -45,13 +45,11 @@ def add_noise(
     True
     """
     dtype = np.dtype(np.float32 if value.dtype == np.float32 else np.float64)
-    if out is not None and (out.shape != value.shape or out.dtype != dtype or not out.flags.c_contiguous):
-        raise InvalidInput(
-            f"out has shape {out.shape} and dtype {out.dtype}: pass a C-contiguous array of shape {value.shape} and "
-            f"dtype {dtype}."
-        )
+    check_out(out, value.shape, dtype)
     flat = np.ascontiguousarray(value, dtype=dtype).reshape(-1)
     target = np.empty(flat.size, dtype=dtype) if out is None else out.reshape(-1)
+    if flat.ctypes.data != target.ctypes.data and np.shares_memory(flat, target):
+        flat = flat.copy()  # an output that overlaps the value in part would overwrite what is still to be read
     grid = Grid.of(form.deviation(flat.size), dtype, bits)
     compiled = compiled_kernels(form.kernels, dtype.type, flat.size, path)
     job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape)
@@ -63,3 +61,12 @@ def add_noise(
         target.fill(math.nan)  # leave neither bare noise nor half a release behind
         raise
     return target.reshape(value.shape)
+
+
+def check_out(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse an output array that cannot hold the noisy value."""
+    if out is not None and (out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous):
+        raise InvalidInput(
+            f"out has shape {out.shape} and dtype {out.dtype}: pass a C-contiguous array of shape {shape} and "
+            f"dtype {dtype}."
+        )

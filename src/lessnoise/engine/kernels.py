@@ -123,7 +123,10 @@ def _sample(words, available, count, x, scratch, tables):
 
 @_compile()
 def _round(x, unit, values, out, line):
-    """out = values + shift + factor x on the grid; ``near + slope |factor x|`` bounds the float error, in cells."""
+    """out = values + shift + factor x on the grid; ``near + slope |factor x|`` bounds the float error, in cells.
+
+    Nothing is written if anything is doubtful: the values may lie in the output's own memory.
+    """
     factor, shift, whole, near, slope, step = line
     inverse = 1.0 / step
     limit = 0.5 - near
@@ -135,8 +138,12 @@ def _round(x, unit, values, out, line):
         t = ((cells - integer) + shift) + move
         steps = np.rint(t)
         doubt |= not (abs(t - steps) + slope * abs(move) < limit)
-        out[j] = (integer + (steps + whole)) * step + 0.0  # never -0.0: the sign of a zero would tell the value's
-    return DOUBT if doubt else DONE
+        x[j] = (integer + (steps + whole)) * step + 0.0  # never -0.0: the sign of a zero would tell the value's
+    if doubt:
+        return DOUBT
+    for j in range(out.size):
+        out[j] = x[j]
+    return DONE
 
 
 @_compile()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Interval = tuple[Fraction, Fraction]
     Coefficients = tuple[list[Fraction], list[Fraction]]
+    Entry = tuple[int, int, float]  # row, column, value: the output may have taken the value's place
 
 _CHUNK = 256  # rows or columns at a time: the noise is the only array of its size
 _U = 2.0**-53
@@ -107,18 +108,18 @@ class Matrix:
 
     # The exact side.
 
-    def _settle(self, job: Job, doubtful: list[tuple[int, int]], level: int) -> list[tuple[int, int]]:
+    def _settle(self, job: Job, doubtful: list[Entry], level: int) -> list[Entry]:
         """Entries from intervals; those that need a further level are returned."""
-        pairs = [self._coefficients(i, j) for i, j in doubtful]
+        pairs = [self._coefficients(i, j) for i, j, _ in doubtful]
         fast = level == 1 and job.kernels is not None and compiled_kernels("doubts") is not None
         intervals = _pair_sums(job, pairs) if fast else _integer_sums(job, pairs, level)
         left = []
-        for (i, j), interval in zip(doubtful, intervals, strict=True):
+        for (i, j, value), interval in zip(doubtful, intervals, strict=True):
             index = i * self.columns.size + j
-            start, step = Fraction(float(job.values[index])), Fraction(job.grid.step)
+            start, step = Fraction(value), Fraction(job.grid.step)
             found = exact.nearest_integer((start + interval[0]) / step, (start + interval[1]) / step)
             if found is None:
-                left.append((i, j))
+                left.append((i, j, value))
             else:
                 end = int(job.grid.largest_output)
                 job.out[index] = max(-end, min(end, found)) * job.grid.step + 0.0
@@ -261,11 +262,11 @@ def _normals(job: Job, work: Array) -> None:
     job.each(fill)
 
 
-def _round(job: Job, noise: Array, left: Array, right: Array) -> list[tuple[int, int]]:
+def _round(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
     """Add and round to the output; returns the entries that floats leave open."""
     step, end = job.grid.step, job.grid.largest_output
     values, out = job.values.reshape(noise.shape), job.out.reshape(noise.shape)
-    doubtful: list[tuple[int, int]] = []
+    doubtful: list[Entry] = []
     rows = max(1, BLOCK // noise.shape[1])
     bounds = right * (1.0 / step)
     for start in range(0, noise.shape[0], rows):
@@ -281,8 +282,8 @@ def _round(job: Job, noise: Array, left: Array, right: Array) -> list[tuple[int,
         sure &= np.abs(move) < 2.0**45
         if job.margin > ziggurat.MARGIN:
             sure[...] = False
+        doubtful += [(start + int(i), int(j), float(values[start + i, j])) for i, j in np.argwhere(~sure)]
         out[part] = np.clip(whole + steps, -end, end) * step + 0.0
-        doubtful += [(start + int(i), int(j)) for i, j in np.argwhere(~sure)]
     return doubtful
 
 

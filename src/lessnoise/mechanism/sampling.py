@@ -11,6 +11,7 @@ import numpy as np
 
 from lessnoise import engine
 from lessnoise.engine import Independent, Integers, Isotropic, Real
+from lessnoise.engine.core import check_out
 from lessnoise.mechanism.law import Laplace, Law, Radial
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def add_noise(
     """The noisy value, on the law's grid; the value is checked before the stream has a key."""
     form = _form(law, value.shape)
     if isinstance(form, Integers):
+        check_out(out, value.shape, np.dtype(np.int64))
         drawn = form.draw(value.size, stream.claim().sequence()).reshape(value.shape)
         return np.add(drawn, value, out=drawn if out is None else out)
     return engine.add_noise(form, value, stream, out=out, threads=threads)
