@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import threading
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
@@ -168,6 +169,20 @@ class Real:
 
 
 ZERO = Real.exactly(0.0)
+
+
+def shared(interval: Callable[[int], Interval]) -> Callable[[int], Interval]:
+    """For several threads: words are lengthened by one at a time, and each level once."""
+    lock = threading.Lock()
+    known: dict[int, Interval] = {}
+
+    def found(level: int) -> Interval:
+        with lock:
+            if level not in known:
+                known[level] = interval(level)
+            return known[level]
+
+    return found
 
 
 def root(square: Fraction, level: int) -> Interval:

@@ -6,7 +6,6 @@ A form says what is added; :func:`lessnoise.engine.core.add_noise` adds it. Matr
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -84,7 +83,7 @@ def _common(deviation: Real, stream: Stream, cells: Fraction) -> Real:
 
     low, high = interval(2)
     value = float((low + high) / 2)
-    return Real(value, abs(value) * 2.0**-52 + 2.0**-60, interval)
+    return Real(value, abs(value) * 2.0**-52 + 2.0**-60, exact.shared(interval))
 
 
 @dataclass(frozen=True)
@@ -182,17 +181,12 @@ def _factor(job: Job, drawn: Real, square: float, tails: int) -> Real:
     error = ((blur / length if length else 1.0) + drawn.error + 2.0**-49 + 2.0**-51) * 1.001
     if not 2.0**-900 < abs(value) < 2.0**900:
         error = 1.0  # underflow or overflow: say nothing about it in floats
-    norms: dict[int, Interval] = {}
-    lock = threading.Lock()
 
     def interval(level: int) -> Interval:
-        with lock:
-            if level not in norms:
-                norms[level] = norm(job, level)
-        near, far = norms[level]
+        near, far = norm(job, level)
         if near <= 0:
             return interval(2 * level)
         ends = [end / step / norm_end for end in drawn.interval(level) for norm_end in (near, far)]
         return min(ends), max(ends)
 
-    return Real(value, error, interval)
+    return Real(value, error, exact.shared(interval))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.engine.job import Job, Worker
+    from lessnoise.engine.reference import Block
     from lessnoise.engine.stream import Reader
     from lessnoise.engine.ziggurat import Density
 
@@ -158,8 +159,7 @@ def _pair_sums(job: Job, pairs: list[Coefficients]) -> list[Interval]:
         else:
             drawn = reference.sample(job.density, worker.reader, block, job.size(block), job.margin)
             others = np.arange(job.size(block))
-        far = [(*divmod(start + int(j), columns), drawn.draw(job.density, worker.reader, block, int(j)).interval(1))
-               for j in others]  # fmt: skip
+        far = [(*divmod(start + int(j), columns), _dyadic(drawn, job, worker, block, int(j))) for j in others]
         with lock:
             sums.append(part)
             for tail, (own, other) in zip(tails, pairs, strict=True):
@@ -176,6 +176,13 @@ def _pair_sums(job: Job, pairs: list[Coefficients]) -> list[Interval]:
         total /= 1 << POSITION_BITS
         result.append((total - slack + tails[d][0], total + slack + tails[d][1]))
     return result
+
+
+def _dyadic(drawn: Block, job: Job, worker: Worker, block: int, index: int) -> Interval:
+    """A value at level 1, rounded outwards to multiples of 2^-192, so that sums of many stay short."""
+    low, high = drawn.draw(job.density, worker.reader, block, index).interval(1)
+    scale = 1 << 192
+    return Fraction((low * scale).__floor__(), scale), Fraction((high * scale).__ceil__(), scale)
 
 
 def _halves(values: list[Fraction]) -> list[list[float]]:

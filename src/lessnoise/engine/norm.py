@@ -106,11 +106,14 @@ def _block_squares(job: Job, reader: Reader, block: int, level: int) -> Interval
 
 
 def _tail_squares(job: Job, drawn: Block, reader: Reader, block: int, level: int) -> Interval:
-    low = high = Fraction(0)
+    """Rounded outwards to a dyadic grid, so that sums of many stay short."""
+    scale = 1 << 64 * (level + 2)
+    low = high = 0
     for index in np.flatnonzero(drawn.seconds >= 0):
-        ends = sorted(x * x for x in drawn.draw(job.density, reader, block, int(index)).interval(level))
-        low, high = low + ends[0], high + ends[1]
-    return low, high
+        ends = sorted(map(abs, drawn.draw(job.density, reader, block, int(index)).interval(level)))
+        low += (ends[0] * ends[0] * scale).__floor__()
+        high += (ends[1] * ends[1] * scale).__ceil__()
+    return Fraction(low, scale), Fraction(high, scale)
 
 
 def _root(x: Fraction, bits: int, more: int) -> Fraction:
