@@ -164,7 +164,7 @@ def _second_pass(job: Job, factor: Real, slow: NDArray[np.bool_], kept: Floats) 
             status = kernels.finish(stored, unit, worker.scratch, job.values, job.out, start, job.size(block), coarse)
             if status != 0 and single:
                 status = kernels.independent(
-                    *job.words(worker, block), worker.scratch, tables, job.values, job.out, start, line
+                    *job.words(worker, block), worker.scratch, tables, job.values, job.out, start, line, False
                 )
         if status != 0:
             job.slowly(worker.reader, block, factor, ZERO)

@@ -129,13 +129,20 @@ class Job:
 
     def add(self, factor: Real, shift: Real) -> None:
         """Draw x, add and round, block by block; ``factor`` and ``shift`` are in cells."""
-        line, tables = self.line(factor, shift), self.density.tables
+        line, tables, in_place = self.line(factor, shift), self.density.tables, self.in_place
 
         def work(worker: Worker, block: int) -> None:
             status = 1
             if self.kernels is not None:
                 status = self.kernels.independent(
-                    *self.words(worker, block), worker.scratch, tables, self.values, self.out, block * BLOCK, line
+                    *self.words(worker, block),
+                    worker.scratch,
+                    tables,
+                    self.values,
+                    self.out,
+                    block * BLOCK,
+                    line,
+                    in_place,
                 )
             if status != 0:
                 self.slowly(worker.reader, block, factor, shift)

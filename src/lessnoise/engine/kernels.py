@@ -123,10 +123,7 @@ def _sample(words, available, count, x, scratch, tables):
 
 @_compile()
 def _round(x, unit, values, out, line):
-    """out = values + shift + factor x on the grid; ``near + slope |factor x|`` bounds the float error, in cells.
-
-    Nothing is written if anything is doubtful: the values may lie in the output's own memory.
-    """
+    """out = values + shift + factor x on the grid; ``near + slope |factor x|`` bounds the float error, in cells."""
     factor, shift, whole, near, slope, step = line
     inverse = 1.0 / step
     limit = 0.5 - near
@@ -138,23 +135,27 @@ def _round(x, unit, values, out, line):
         t = ((cells - integer) + shift) + move
         steps = np.rint(t)
         doubt |= not (abs(t - steps) + slope * abs(move) < limit)
-        x[j] = (integer + (steps + whole)) * step + 0.0  # never -0.0: the sign of a zero would tell the value's
-    if doubt:
-        return DOUBT
-    for j in range(out.size):
-        out[j] = x[j]
-    return DONE
+        out[j] = (integer + (steps + whole)) * step + 0.0  # never -0.0: the sign of a zero would tell the value's
+    return DOUBT if doubt else DONE
 
 
 @_compile()
-def independent(words, available, count, scratch, tables, values, out, start, line):
-    """Independent coordinates, from words to output in one go."""
+def independent(words, available, count, scratch, tables, values, out, start, line, in_place):
+    """Independent coordinates, from words to output in one go.
+
+    In place nothing is written if anything is doubtful: the values are needed again then.
+    """
     x = scratch[0]
     status, _ = _sample(words, available, count, x, scratch, tables)
     if status != DONE:
         return status
-    end = start + count
-    return _round(x[:count], 1.0, values[start:end], out[start:end], line)
+    part = slice(start, start + count)
+    if not in_place:
+        return _round(x[:count], 1.0, values[part], out[part], line)
+    status = _round(x[:count], 1.0, values[part], x[:count], line)
+    if status == DONE:
+        out[part] = x[:count]
+    return status
 
 
 @_compile(fastmath={"reassoc", "contract"})

@@ -29,7 +29,7 @@ def _drawn() -> tuple[Any, ...]:
 
 
 def _independent(kind: type) -> None:
-    kernels.independent(*_drawn(), np.zeros(_COUNT, kind), np.zeros(_COUNT, kind), 0, _LINE)
+    kernels.independent(*_drawn(), np.zeros(_COUNT, kind), np.zeros(_COUNT, kind), 0, _LINE, False)
 
 
 def _isotropic(kind: type) -> None:
