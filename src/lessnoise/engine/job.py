@@ -46,10 +46,10 @@ class Worker:
 
     @property
     def scratch(self) -> tuple[Any, ...]:
-        """Room for x, pending, places, finals, seconds (see the kernels)."""
+        """Room for x, pending, places, finals, seconds, rounded (see the kernels)."""
         if self._scratch is None:
             integers = (np.empty(BLOCK + 1, np.int64) for _ in range(4))
-            self._scratch = (np.empty(BLOCK), *integers)
+            self._scratch = (np.empty(BLOCK), *integers, np.empty(BLOCK))
         return self._scratch
 
 

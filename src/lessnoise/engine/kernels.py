@@ -1,7 +1,7 @@
 """The same block in compiled code. A kernel that meets anything doubtful gives the block up to the reference.
 
-``scratch`` is (x, pending, places, finals, seconds), ``tables`` is :attr:`Density.tables`, ``line`` is (factor, shift,
-whole, near, slope, step): see :mod:`lessnoise.engine.job`.
+``scratch`` is (x, pending, places, finals, seconds, rounded), ``tables`` is :attr:`Density.tables`, ``line`` is
+(factor, shift, whole, near, slope, step): see :mod:`lessnoise.engine.job`.
 """
 # ruff: noqa: ANN001, ANN201, ANN202, ANN003
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped"
@@ -152,9 +152,10 @@ def independent(words, available, count, scratch, tables, values, out, start, li
     part = slice(start, start + count)
     if not in_place:
         return _round(x[:count], 1.0, values[part], out[part], line)
-    status = _round(x[:count], 1.0, values[part], x[:count], line)
+    rounded = scratch[5][:count]
+    status = _round(x[:count], 1.0, values[part], rounded, line)
     if status == DONE:
-        out[part] = x[:count]
+        out[part] = rounded
     return status
 
 

@@ -24,7 +24,7 @@ def compile_group(group: str, kind: type) -> None:
 def _drawn() -> tuple[Any, ...]:
     available = _COUNT + reserve(_COUNT)
     words = np.arange(available, dtype=np.uint64) << np.uint64(40)
-    scratch = (np.zeros(_COUNT), *(np.zeros(_COUNT + 1, np.int64) for _ in range(4)))
+    scratch = (np.zeros(_COUNT), *(np.zeros(_COUNT + 1, np.int64) for _ in range(4)), np.zeros(_COUNT))
     return words, available, _COUNT, scratch, ziggurat.normal().tables
 
 
