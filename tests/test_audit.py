@@ -518,12 +518,18 @@ def test_an_error_in_the_mechanism_reaches_the_caller_from_every_thread():
 
 
 def test_the_last_bits_of_doubles_are_left_to_attacks_of_the_callers():
-    """Unrounded, a loss that should be constant shows the rounding of value + noise; rounded, it does not."""
+    """Unrounded, a loss that should be constant shows the rounding of doubles; rounded, or on a grid, it does not."""
     mechanism = ln.laplace(epsilon=1, sensitivity=1, shape=1)
+    claim = mechanism.claim
+
+    def plain(value, rng):
+        return value + rng.laplace(size=1)
+
     ends = np.zeros(1), np.ones(1)
 
     def last_bits(outputs):
         return log_density_ratio(mechanism.law, Outputs(outputs, *ends))
 
-    assert ln.audit(mechanism, *ends, attacks=last_bits, samples=20_000, rng=seeded()).refuted
+    assert ln.audit(plain, *ends, claim=claim, attacks=last_bits, samples=20_000, rng=seeded()).refuted
+    assert not ln.audit(mechanism, *ends, attacks=last_bits, samples=20_000, rng=seeded()).refuted
     assert not ln.audit(mechanism, *ends, attacks="likelihood", samples=20_000, rng=seeded()).refuted

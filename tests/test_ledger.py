@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessnoise as ln
+from lessnoise.engine import Stream, delta_numeric
 from lessnoise.ledger import store, total
 from lessnoise.ledger.history import history
 
@@ -59,7 +60,7 @@ def test_exactly_as_many_releases_as_the_composition_admits(tmp_path):
 
 def test_nothing_is_spent_or_drawn_when_the_budget_is_exceeded(tmp_path, monkeypatch):
     ledger = opened(tmp_path, epsilon=0.1)
-    monkeypatch.setattr(sys.modules["lessnoise.release.release"], "draw", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(Stream, "claim", lambda _: pytest.fail("noise was drawn"))
     with pytest.raises(ln.BudgetExceeded, match=r"0\.1 is left"):
         GAUSSIAN.release(np.zeros(3), ledger=ledger)
     assert ledger.count() == 0
@@ -73,7 +74,7 @@ def test_the_record_is_on_disk_before_the_noise_is_drawn(tmp_path, monkeypatch):
         assert ln.Ledger.open(ledger.path).count() == 1
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["lessnoise.release.release"], "draw", draw)
+    monkeypatch.setattr(Stream, "claim", draw)
     with pytest.raises(KeyboardInterrupt):
         GAUSSIAN.release(np.zeros(3), ledger=ledger)
     assert ledger.records()[0].composition == ln.compose(GAUSSIAN)
@@ -81,7 +82,7 @@ def test_the_record_is_on_disk_before_the_noise_is_drawn(tmp_path, monkeypatch):
 
 def test_bad_values_cost_nothing(tmp_path):
     ledger = opened(tmp_path)
-    for value in ([1.0, np.nan, 2.0], [1.0, 2.0], "abc"):
+    for value in ([1.0, np.nan, 2.0], [1.0, 2.0], "abc", [0.0, 1e300, 0.0]):  # the last is too large for the grid
         with pytest.raises(ln.InvalidInput):
             GAUSSIAN.release(value, ledger=ledger)
     with pytest.raises(ln.InvalidInput, match="do not go together"):
@@ -305,7 +306,7 @@ def test_a_full_disk_spends_nothing(tmp_path, monkeypatch):
         return connection
 
     monkeypatch.setattr(store.sqlite3, "connect", small_disk)
-    monkeypatch.setattr(sys.modules["lessnoise.release.release"], "draw", lambda *_: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(Stream, "claim", lambda _: pytest.fail("noise was drawn"))
 
     def fill() -> None:
         for number in range(10_000):
@@ -358,3 +359,18 @@ def test_history_ends_with_the_total(tmp_path):
     assert epsilons == sorted(epsilons)
     assert epsilons[-1] == ledger.spent().upper
     assert moments[0].epsilon == GAUSSIAN.repeat(5).epsilon(1e-6).upper
+
+
+def test_what_the_machine_adds_is_paid_for(tmp_path):
+    """A budget that the real-valued noise meets to the last digit does not admit what the cipher adds to delta."""
+    exact = ln.compose(GAUSSIAN)
+    numeric = exact.delta_numeric(0.3)
+    assert numeric == pytest.approx(delta_numeric(0.3, 3), rel=1e-9)
+    assert exact.repeat(5).delta_numeric(0.3) == pytest.approx(5 * numeric)
+    bare = exact.delta(0.3).upper
+    wider = math.nextafter(math.nextafter(bare, 1.0), 1.0)
+    assert bare < bare + 2 * numeric + 2 * math.ulp(bare) <= wider + math.ulp(bare)
+    assert not ln.Ledger.open(tmp_path / "bare", epsilon=0.3, delta=bare).affords(GAUSSIAN)
+    assert ln.Ledger.open(tmp_path / "wider", epsilon=0.3, delta=wider).affords(GAUSSIAN)
+    vast = ln.Ledger.open(tmp_path / "vast", epsilon=1e5, delta=1e-6)  # e^100000 is no reason to refuse
+    assert vast.affords(GAUSSIAN)

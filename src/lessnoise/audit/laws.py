@@ -22,7 +22,7 @@ from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussia
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.sampling import NumpySource, draw
+from lessnoise.mechanism.sampling import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +45,7 @@ ROUNDING = 1e-8  # relative: a sensitivity typed as 1.41421356 is meant to be th
 @functools.singledispatch
 def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     """As many draws of :func:`lessnoise.mechanism.sampling.draw`; laws that can do it in one sweep register that."""
-    source = NumpySource(rng)
-    return np.stack([draw(law, shape, source) for _ in range(count)]) if count else np.empty((0, *shape))
+    return np.stack([draw(law, shape, rng) for _ in range(count)]) if count else np.empty((0, *shape))
 
 
 @draw_many.register(Laplace)
@@ -54,7 +53,7 @@ def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> A
 @draw_many.register(DiscreteGaussian)
 def _(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     # Independent entries: many arrays are one long one.
-    flat = draw(law, (max(count, 1) * math.prod(shape),), NumpySource(rng))
+    flat = draw(law, (max(count, 1) * math.prod(shape),), rng)
     return flat[: count * math.prod(shape)].reshape(count, *shape).astype(np.float64, copy=False)
 
 

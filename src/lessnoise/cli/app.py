@@ -129,4 +129,5 @@ from lessnoise.cli import (  # noqa: E402
     ledger,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401
+    selftest,  # noqa: F401
 )

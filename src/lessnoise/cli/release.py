@@ -107,6 +107,7 @@ def release(
     chosen = "" if built.design is None else f" ({built.design.choice})"
     out.print(f"mechanism  {built.name}{chosen}, noise sd per entry {built.standard_deviation:.5g}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
+    out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
     if result.receipt is not None and budget is not None:

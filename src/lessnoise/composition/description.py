@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessnoise import validation
+from lessnoise import engine, validation
 from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
@@ -110,6 +110,11 @@ class Composition:
         return Composition((replace(part, rate=part.rate * _sampling_rate(rate, part.mechanism)),))
 
     # Privacy.
+
+    def delta_numeric(self, epsilon: float) -> float:
+        """What the finite machine adds to delta at an epsilon, over all releases: distances from the ideal add up."""
+        each = (part.count * engine.delta_numeric(epsilon, part.mechanism.dimension) for part in self.parts)
+        return min(sum(each) * (1.0 + 1e-12), 1.0)
 
     def delta(self, epsilon: float) -> Bracket:
         """Exact delta at an epsilon of all releases together, bracketed: optimistic and pessimistic losses."""

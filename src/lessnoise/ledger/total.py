@@ -6,6 +6,7 @@ the worst partition: its own spends composed with the common ones.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from lessnoise.composition import Composition, Part
@@ -44,8 +45,20 @@ def composition_of(counts: Counts, lookup: Lookup) -> Composition:
 
 
 def fits(composition: Composition, budget: Guarantee) -> bool:
-    """Whether all together is proved to keep the budget."""
-    return composition.within(budget.epsilon, budget.delta)
+    """Whether all together is proved to keep the budget, with what the finite machine adds to delta left free.
+
+    What it adds grows with e^epsilon, so for a budget of a large epsilon the question is asked at a smaller one, which
+    implies it. A pure budget (delta = 0) is kept by the real-valued noise; what the machine adds has no place there.
+    """
+    if budget.delta == 0.0:
+        return composition.within(budget.epsilon, 0.0)
+    distance = 0.5 * composition.delta_numeric(0.0)  # delta_numeric is (1 + e^epsilon) times this
+    most = budget.delta * 2.0**-10 / distance - 1.0
+    if most <= 1.0:
+        return False
+    epsilon = min(budget.epsilon, math.log(most))
+    free = math.nextafter(budget.delta - composition.delta_numeric(epsilon), 0.0)
+    return composition.within(epsilon, free)
 
 
 def epsilon_spent(candidates: list[Composition], delta: float) -> Bracket:

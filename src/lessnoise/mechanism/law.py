@@ -2,7 +2,7 @@
 
 A law is a frozen, hashable dataclass registered under its ``kind``. The functions over laws are
 single-dispatch: :func:`lessnoise.mechanism.curve.law_delta`, :func:`lessnoise.mechanism.losses.log_raw_moment` and
-:func:`~lessnoise.mechanism.losses.quantile`, :func:`lessnoise.mechanism.sampling.draw`.
+:func:`~lessnoise.mechanism.losses.quantile`, :func:`lessnoise.mechanism.sampling.noise_form`.
 """
 
 from __future__ import annotations

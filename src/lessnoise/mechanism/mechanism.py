@@ -14,7 +14,7 @@ from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.design import Design
-from lessnoise.mechanism.sampling import NumpySource, SecureSource, draw
+from lessnoise.mechanism.sampling import draw
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,9 +139,8 @@ class Mechanism:
     # Use.
 
     def noise(self, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-        """One draw of the noise."""
-        generator = validation.generator(rng)
-        return draw(self.law, self.shape, SecureSource() if generator is None else NumpySource(generator))
+        """One draw of the noise alone, for experiments: what a release would add to an array of zeros."""
+        return draw(self.law, self.shape, validation.generator(rng))
 
     def release(
         self,
@@ -150,14 +149,17 @@ class Mechanism:
         *,
         ledger: Ledger | None = None,
         partition: str | None = None,
+        out: NDArray[Any] | None = None,
+        threads: int | None = None,
     ) -> Release:
         """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private.
 
         With a ``ledger`` the release is paid for first; ``partition`` is the key of the individuals it concerns.
+        ``out`` receives the noisy value and may be ``value`` itself. The number of threads changes the time alone.
         """
         from lessnoise.release import release
 
-        return release(self, value, rng, ledger=ledger, partition=partition)
+        return release(self, value, rng, ledger=ledger, partition=partition, out=out, threads=threads)
 
     # Storage.
 

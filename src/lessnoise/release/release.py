@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
+from lessnoise.engine import Stream
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
-from lessnoise.mechanism.sampling import NumpySource, SecureSource, Source, draw
+from lessnoise.mechanism.sampling import prepare_noise
 from lessnoise.release.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A noisy value and its certificate; with a ledger, the receipt of what it cost."""
+    """A noisy value and its certificate; with a ledger, the receipt of what it cost.
 
-    value: NDArray[np.float64] | NDArray[np.int64]
+    A float32 value stays float32; integers stay integers for integer noise.
+    """
+
+    value: NDArray[np.float64] | NDArray[np.float32] | NDArray[np.int64]
     certificate: Certificate
     receipt: Receipt | None = None
 
@@ -36,6 +40,8 @@ def release(
     *,
     ledger: Ledger | None = None,
     partition: str | None = None,
+    out: NDArray[Any] | None = None,
+    threads: int | None = None,
 ) -> Release:
     """Check everything, certify, pay, and only then draw and add the noise.
 
@@ -45,11 +51,16 @@ def release(
     >>> r.value.shape, r.certificate.private, r.certificate.guarantee.delta <= 1e-6
     ((3,), True, True)
     """
-    checked = _checked(mechanism, value)
+    integer = mechanism.law.integer
+    checked = integer_array(value, mechanism.shape) if integer else validation.shaped_array(value, mechanism.shape)
     generator = validation.generator(rng)
     _check_payment(generator, ledger, partition)
-    source: Source = SecureSource() if generator is None else NumpySource(generator)
-    certificate = Certificate.of(mechanism, source)
+    stream = Stream.of(generator)
+    if threads is not None:
+        validation.whole_number("threads", threads)
+    certificate = Certificate.of(mechanism, stream, checked.dtype)
+    _refuse_impossible(certificate)
+    drawing = prepare_noise(mechanism.law, checked, stream, out=out, threads=threads)
     if certificate.claim_holds is False and mechanism.claim is not None:
         warnings.warn(
             f"the claim {mechanism.claim} of {mechanism.name} does not hold: the exact guarantee of this release is "
@@ -58,9 +69,7 @@ def release(
             stacklevel=3,
         )
     receipt = None if ledger is None else ledger.spend(mechanism, partition=partition)
-    noisy = draw(mechanism.law, mechanism.shape, source)
-    noisy += checked
-    return Release(noisy, certificate, receipt)
+    return Release(drawing(), certificate, receipt)
 
 
 def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:
@@ -72,7 +81,12 @@ def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, parti
         )
 
 
-def _checked(mechanism: Mechanism, value: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:
-    if mechanism.law.integer:
-        return integer_array(value, mechanism.shape)
-    return validation.array(value, mechanism.shape)
+def _refuse_impossible(certificate: Certificate) -> None:
+    """A target that the noise keeps, but not a cipher: its delta is too small for its epsilon and dimension."""
+    claim, numeric = certificate.mechanism.claim, certificate.delta_numeric
+    if claim is not None and certificate.claim_holds and 0.0 < claim.delta * 2.0**-10 < numeric:
+        raise InvalidInput(
+            f"delta={claim.delta:g} is too small for epsilon={claim.epsilon:g} and "
+            f"M={certificate.mechanism.dimension}: the random words alone cost {numeric:.3g}; use a larger delta or a "
+            "smaller epsilon."
+        )

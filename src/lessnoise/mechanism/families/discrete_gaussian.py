@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import engine, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
@@ -390,8 +390,10 @@ def discrete_gaussian(
             "64-bit integers: use a larger epsilon or delta, or analytic_gaussian."
         )
 
+    own_delta = engine.reserved(delta, epsilon, math.prod(sizes))
+
     def keeps(index: int) -> bool:
-        return delta_of(grid_law(index), math.prod(sizes), sensitivity, epsilon).upper <= delta
+        return delta_of(grid_law(index), math.prod(sizes), sensitivity, epsilon).upper <= own_delta
 
     index = _first(keeps, grid_index(sigma * sigma))
     # A loss (N + 2z)/(2 sigma^2) meets epsilon at these sigma^2; just there delta has dips when sigma is small.

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from lessnoise import validation
+from lessnoise.engine import Isotropic, ShellRadius, reserved
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import law_delta
@@ -36,12 +37,12 @@ from lessnoise.mechanism.curve.lune import lune
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import noise_form
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.sampling import Source
+    from lessnoise.engine import Form
     from lessnoise.mechanism.target import Shape
 
     Array = NDArray[np.float64]
@@ -226,11 +227,9 @@ def log_height(law: Shells, radius: Array) -> Array:
     return heights
 
 
-@draw.register(Shells)
-def _(law: Shells, shape: tuple[int, ...], source: Source) -> Array:
-    vector = source.normals(law.dimension)
-    vector *= radius_at(law, np.exp(-source.exponentials(1)))[0] / np.linalg.norm(vector)
-    return vector.reshape(shape)
+@noise_form.register(Shells)
+def _(law: Shells, shape: tuple[int, ...]) -> Form:
+    return Isotropic(ShellRadius(law.edges, law.probabilities, law.dimension))
 
 
 def shells(
@@ -263,7 +262,8 @@ def shells(
     if epsilon is None or delta is None:
         return Mechanism("shells", law, sizes, sensitivity, relation)
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    law = calibrated(law, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
+    free = reserved(delta, epsilon, law.dimension)
+    law = calibrated(law, sensitivity=sensitivity, epsilon=epsilon, delta=free)
     return Mechanism("shells", law, sizes, sensitivity, relation, Claim(epsilon, delta, relation, OURS))
 
 

@@ -48,7 +48,7 @@ def least_noise(
     from lessnoise.mechanism.least.search import find
 
     target, goal = Target.of(epsilon, delta, sensitivity, shape, neighbours), Goal.of(objective)
-    answer = find(target.dimension, target.epsilon, target.delta, target.sensitivity, goal)
+    answer = find(target.dimension, target.epsilon, target.reserved_delta, target.sensitivity, goal)
     design = Design(goal.name, describe(answer.law, target.dimension), answer.note)
     claim = Claim(target.epsilon, target.delta, target.neighbours, OURS)
     return Mechanism(NAME, answer.law, target.shape, target.sensitivity, target.neighbours, claim, design)
