@@ -111,6 +111,10 @@ def release(
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
     if result.receipt is not None and budget is not None:
+        if built.design is not None and built.design.choice != "Gaussian":
+            out.print(
+                "note       least-noise is the least for one release; over a long series analytic-gaussian costs less"
+            )
         out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
