@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning
 from lessnoise.mechanism.families.discrete_sampler import integer_array
-from lessnoise.mechanism.sampling import NumpySource, SecureSource, Source, draw
+from lessnoise.mechanism.sampling import NumpySource, SecureSource, Source, perturb
 from lessnoise.release.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def release(mechanism: Mechanism, value: ArrayLike, rng: np.random.Generator | N
             ClaimWarning,
             stacklevel=3,
         )
-    noisy = draw(mechanism.law, mechanism.shape, source)
-    noisy += checked
+    noisy = perturb(mechanism.law, checked, source)
     return Release(noisy, certificate)
 
 

@@ -24,6 +24,14 @@ def draw(law: Law, shape: tuple[int, ...], source: Source) -> Array:
     raise TypeError(f"no sampler is known for {type(law).__name__}")
 
 
+@functools.singledispatch
+def perturb(law: Law, value: Array | NDArray[np.int64], source: Source) -> Array:
+    """A value with noise; laws whose noise depends on the value, as DAWA's does, register their own."""
+    noisy = draw(law, value.shape, source)
+    noisy += value
+    return noisy
+
+
 @draw.register(Laplace)
 def _(law: Laplace, shape: tuple[int, ...], source: Source) -> Array:
     flat = law.scale * source.exponentials(math.prod(shape))
