@@ -68,6 +68,16 @@ def pair(guarantee: Guarantee) -> str:
     return f"({number(guarantee.epsilon)}, {number(guarantee.delta)})"
 
 
+def pair_up(guarantee: Guarantee, digits: int = 4) -> str:
+    """The same, for computed parameters: rounded up, so that the text never promises more.
+
+    >>> from lessnoise import Guarantee
+    >>> pair_up(Guarantee(1e-5, 0.21664411))
+    '(1e-5, 0.2167)'
+    """
+    return f"({_towards(guarantee.epsilon, digits, 1)}, {_towards(guarantee.delta, digits, 1)})"
+
+
 def _towards(value: float, digits: int, side: int) -> str:
     """Round to the digits, down for side -1 and up for side 1."""
     if value == 0.0:
