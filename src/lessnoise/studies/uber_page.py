@@ -220,11 +220,12 @@ def _strict(result: UberResult) -> str:
 
 def _honest(result: UberResult) -> str:
     best = result.honest[0]
+    whole = min(result.honest, key=lambda row: float(row.losses.whole.mean()))
     gaussian = next(row for row in result.true if row.key == "analytic-gaussian")
     words = (
-        f"Now every mechanism has the same exact guarantee, {text.pair(result.target)} for one pickup replaced, "
-        f"calibrated on its own curve. {best.label} loses least on the occupied cells, "
-        f"{text.number(best.losses.mean_valid)}. "
+        f"Now every mechanism has the same exact guarantee, {text.pair(result.target)} for one pickup replaced, by its "
+        f"own curve. The smallest loss is {text.number(best.losses.mean_valid)} on the occupied cells "
+        f"({best.label}) and {text.number(float(whole.losses.whole.mean()))} on all cells ({whole.label}). "
         f"R1SMG needs noise of {text.number(_of(result.honest, 'r1smg').mechanism.standard_deviation, 3)} per cell."
     )
     other = (
@@ -235,7 +236,11 @@ def _honest(result: UberResult) -> str:
     caption = "; ".join(f"{row.label}: {text.number(row.losses.mean_valid, 3)}" for row in result.honest)
     return (
         f"<section>\n<h2>The honest comparison</h2>\n<p>{prose(words)}</p>\n<p>{prose(other)}</p>\n"
-        + figure(pictures.honest_svg(result), caption, f"Expected loss over the occupied cells. {caption}.")
+        + figure(
+            pictures.honest_svg(result),
+            caption,
+            f"Expected loss over the occupied cells; for DAWA, the mean of the repetitions. {caption}.",
+        )
         + _maps(result, _honest_maps(result), truth=True)
         + _table(result, result.honest)
         + "</section>"

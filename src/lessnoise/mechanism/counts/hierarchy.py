@@ -223,6 +223,8 @@ def _(law: Hierarchy, dimension: int, sensitivity: float, epsilon: float, tolera
         return Bracket(lower, gaussian.delta_bracket(mu * (1.0 + _ROUNDING), epsilon).upper)
     # In one level no l1 change is worse than one concentrated in a single node (add/remove), or in two opposite
     # ones (replace), and levels compose: the record that changes whole branches attains it.
+    if Fraction(epsilon) * Fraction(law.scale) >= law.height * Fraction(sensitivity):
+        return Bracket(0.0, 0.0)
     parts = 1 if law.neighbours is Neighbours.ADD_REMOVE else 2
     return repeated_laplace_delta(sensitivity / parts / law.scale, parts * law.height, epsilon)
 

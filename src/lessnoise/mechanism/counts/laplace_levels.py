@@ -29,8 +29,8 @@ def repeated_laplace_delta(shift: float, repeats: int, epsilon: float) -> Bracke
     >>> 1 - math.exp((0.2 - 0.5) / 2) in found
     True
     """
-    if epsilon >= shift * repeats:
-        return Bracket(0.0, 0.0)
+    if epsilon >= shift * repeats:  # perhaps only because the product was rounded down
+        return Bracket(0.0, _ROUNDING)
     if repeats == 1:
         exact = -math.expm1(0.5 * (epsilon - shift))
         return Bracket(exact * (1.0 - 1e-14), exact * (1.0 + 1e-14))
