@@ -220,7 +220,7 @@ def test_an_attack_on_the_whole_release(noise, refuted):
             np.array([3.0, 1.0, 2.0, 6.0]),
             claim=(1.5, 0.0),
             attacks=[all_cells_differ],
-            samples=5_000,
+            samples=12_000,
             rng=np.random.default_rng(2),
             progress=False,
         )

@@ -263,7 +263,7 @@ class _Study:
         self.counts, self.city, self.repetitions, self.seed = counts, city, repetitions, seed
         self.valid = counts.value > 0
         self.progress = progress
-        self.total = 2 * len(_PAPER) + len(_HONEST) + len(_TRUE) + len(ATTACKED) + 1
+        self.total = 2 * len(_PAPER) + len(_HONEST) + len(_TRUE) + len(ATTACKED)
         self.done = 0
 
     def run(self, name: str, pickups: int, attack_releases: int) -> UberResult:
@@ -376,7 +376,7 @@ class _Study:
 
     def _step(self, label: str) -> None:
         if self.progress is not None:
-            self.progress(label, min(self.done, self.total), self.total)
+            self.progress(label, self.done, self.total)
         self.done += 1
 
 
