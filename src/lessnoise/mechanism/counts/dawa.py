@@ -189,15 +189,21 @@ def _laplace(epsilon: float, shift: float) -> float:
 
 @perturb.register(Dawa)
 def _(law: Dawa, value: Array, source: Source) -> Array:
-    line, real = _to_line(law, value), _to_line(law, np.ones(law.shape))
+    line = _to_line(law, value)
     starts = buckets(law, line, source)
     lengths = np.diff(starts, append=len(line))
     totals = np.add.reduceat(line, starts)
-    weights = greedy_weights(_workload(law, starts, lengths, real))
-    queries = sum(int(mask.sum()) for mask in asked(weights, len(starts)))
-    noise = draw(laplace(epsilon=law.epsilon2, sensitivity=1.0, shape=queries).law, (queries,), source)
-    fitted = fitted_totals(totals, weights, noise)
+    if law.workload == "cells":  # no query asks for two buckets, so none profits from a total over several
+        fitted = totals + _stage2_noise(law, len(totals), source)
+    else:
+        weights = greedy_weights(ranges_workload(law, starts, lengths))
+        queries = sum(int(mask.sum()) for mask in asked(weights, len(starts)))
+        fitted = fitted_totals(totals, weights, _stage2_noise(law, queries, source))
     return _from_line(law, np.repeat(fitted / lengths, lengths))
+
+
+def _stage2_noise(law: Dawa, queries: int, source: Source) -> Array:
+    return draw(laplace(epsilon=law.epsilon2, sensitivity=1.0, shape=queries).law, (queries,), source)
 
 
 def buckets(law: Dawa, line: Array, source: Source) -> NDArray[np.intp]:
@@ -208,18 +214,12 @@ def buckets(law: Dawa, line: Array, source: Source) -> NDArray[np.intp]:
     return partition.cheapest_partition(line, law.epsilon1, cost, _FACTORS[law.noise], source)
 
 
-def _workload(law: Dawa, starts: NDArray[np.intp], lengths: NDArray[np.intp], real: Array) -> Array:
-    """Q^T Q over the buckets, padded to a power of 2: the weight of a bucket in a query is its cells' mean."""
-    size = 1 << (len(starts) - 1).bit_length()
-    if law.workload == "cells":
-        # Each of its cells asks for 1/l of the bucket.
-        diagonal = np.zeros(size)
-        diagonal[: len(starts)] = np.add.reduceat(real, starts) / lengths.astype(np.float64) ** 2
-        return diagonal
-    n = law.shape[0]
+def ranges_workload(law: Dawa, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Array:
+    """Q^T Q of all ranges over the buckets, padded to a power of 2: a bucket's weight in a query is its cells' mean."""
+    size, n = 1 << (len(starts) - 1).bit_length(), law.shape[0]
     # Ranges that hold both cells i <= j: (i + 1)(n - j); cells beyond the data are in none.
-    place = np.minimum(np.arange(len(real)), n - 1)
-    both = (np.minimum.outer(place, place) + 1.0) * (n - np.maximum.outer(place, place)) * np.outer(real, real)
+    place = np.arange(law.cells)
+    both = np.maximum((np.minimum.outer(place, place) + 1.0) * (n - np.maximum.outer(place, place)), 0.0)
     summed = np.add.reduceat(np.add.reduceat(both, starts, axis=0), starts, axis=1)
     matrix = np.zeros((size, size))
     matrix[: len(starts), : len(starts)] = summed / np.outer(lengths, lengths)

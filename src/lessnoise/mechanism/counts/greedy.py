@@ -26,21 +26,21 @@ _CHOICES = np.arange(1, 101) / 100.0  # of p
 def greedy_weights(workload: Array) -> list[Array]:
     """Weights of every node, top level first; the number of leaves is a power of 2.
 
-    ``workload`` is G = Q^T Q over the buckets, as a matrix, or its diagonal where no query asks for two buckets.
+    ``workload`` is G = Q^T Q over the buckets. Where no query asks for two buckets, G is diagonal, and no total helps:
+    an own query of s leaves changes the error by the factor (p^2 + (s-1) q^2)/(p^2 (p^2 + s q^2)) >= 1.
 
-    >>> [level.tolist() for level in greedy_weights(np.ones(2))]  # single buckets only: no totals
+    >>> [level.tolist() for level in greedy_weights(np.eye(2))]
     [[0.0], [1.0, 1.0]]
     >>> [round(float(level[0]), 2) for level in greedy_weights(np.ones((2, 2)))]  # only the total: nearly all weight
     [0.99, 0.01]
     """
     products = workload.copy()  # v_i^T G v_j for the nodes i, j of a level; v = 1 at a leaf
-    size = len(workload)
-    error = np.array(np.diagonal(workload) if workload.ndim == 2 else workload)
-    k = np.ones(size)
+    error = np.diagonal(workload).copy()
+    k = np.ones(len(workload))
     shares = []  # p of every node, from the leaves' parents up
     while len(k) > 1:
         error, k, products = pool(error, 2), pool(k, 2), pool(products, 2)
-        own = np.diagonal(products) if products.ndim == 2 else products
+        own = np.diagonal(products)
         p = _CHOICES[:, np.newaxis]
         q = 1.0 - p
         after = (error - q**2 * own / (p**2 + k * q**2)) / p**2
@@ -50,7 +50,7 @@ def greedy_weights(workload: Array) -> list[Array]:
         error = np.take_along_axis(after, best[np.newaxis], axis=0)[0]
         factor = 1.0 / (share**2 + k * (1.0 - share) ** 2)
         k = k * factor
-        products = products * (np.outer(factor, factor) if products.ndim == 2 else factor**2)
+        products = products * np.outer(factor, factor)
         shares.append(share)
     weights, above = [], np.ones(1)
     for share in shares[::-1]:
