@@ -255,8 +255,8 @@ def _attack(result: UberResult) -> str:
     )
     facts = result.facts
     exact = (
-        f"Published R1SMG has an exact delta of at least {text.number(facts['delta_at_1e-5'])} at its own epsilon, "
-        f"still {text.number(facts['delta_at_0.5'])} at epsilon = 0.5, and keeps delta = 1e-7 only from epsilon = "
+        f"Published R1SMG has an exact delta of at least {text.at_least(facts['delta_at_1e-5'])} at its own epsilon, "
+        f"still {text.at_least(facts['delta_at_0.5'])} at epsilon = 0.5, and keeps delta = 1e-7 only from epsilon = "
         f"{text.number(facts['epsilon_at_1e-7'], 3)} on."
     )
     return (

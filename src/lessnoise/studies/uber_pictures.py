@@ -52,9 +52,9 @@ def exact(row: StudyRow) -> str:
     """The exact delta at the claimed epsilon, or its proved lower end where the bracket is wide."""
     bracket = row.verdict.exact
     if bracket.lower == 0.0 < bracket.upper:
-        return f"at most {text.number(bracket.upper, 2)}"
+        return f"at most {text.at_most(bracket.upper, 2)}"
     if bracket.upper > 1.5 * bracket.lower > 0.0:
-        return f"at least {text.number(bracket.lower, 2)}"
+        return f"at least {text.at_least(bracket.lower, 2)}"
     return text.exact(bracket)
 
 
