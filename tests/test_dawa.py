@@ -6,6 +6,7 @@ must reject 2/3 and 3/2 of the true scale.
 
 import contextlib
 import itertools
+import json
 import math
 
 import numpy as np
@@ -13,9 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from typer.testing import CliRunner
 
 import lessnoise as ln
+from lessnoise.cli import app
 from lessnoise.data import synthetic_city
+from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload
@@ -431,3 +435,48 @@ def test_buckets_follow_the_data():
     law = ln.dawa(epsilon=4.0, shape=256).law
     line = np.repeat([0.0, 500.0, 3.0, 90.0], 64)
     assert {0, 64, 128, 192} <= set(buckets(law, line, source(0)).tolist())
+
+
+# By name, with H_b.
+
+REQUEST = {"epsilon": 0.5, "delta": 1e-7, "sensitivity": 2**0.5, "shape": (9, 9), "neighbours": "replace"}
+
+
+@pytest.mark.parametrize("name", ["hb", "hb-gaussian", "dawa", "dawa-dpcomp"])
+def test_the_catalogue_builds_them_for_histograms_only(name):
+    built = find(name).build(Request(**REQUEST, l1_sensitivity=2.0, counts=True))
+    assert built.name == name
+    assert built.check().holds is (name != "dawa-dpcomp")
+    assert built.claim.neighbours is ln.Neighbours.REPLACE
+    with pytest.raises(ln.InvalidInput, match="counts=False"):
+        find(name).build(Request(**REQUEST, l1_sensitivity=2.0))
+    # Without an l1 sensitivity the amount that one individual adds is not known: never assume one record.
+    with pytest.raises(ln.InvalidInput, match="l1_sensitivity=None"):
+        find(name).build(Request(**REQUEST, counts=True))
+
+
+def test_comparisons_list_them_for_histograms():
+    names = [built.name for built in build_all(Request(**REQUEST, l1_sensitivity=2.0, counts=True))]
+    assert {"hb", "hb-gaussian", "dawa"} <= set(names)
+    assert not {"hb", "dawa"} & {built.name for built in build_all(Request(**REQUEST, l1_sensitivity=2.0))}
+
+
+@pytest.mark.parametrize("name", ["hb", "dawa"])
+def test_on_the_command_line(tmp_path, name):
+    np.save(tmp_path / "in.npy", np.arange(81.0).reshape(9, 9))
+    options = ["--sensitivity", "1", "--epsilon", "0.5", "--delta", "1e-7", "--counts", "--l1-sensitivity", "1"]
+    paths = [str(tmp_path / "in.npy"), str(tmp_path / "out.npy")]
+    answer = CliRunner().invoke(app, ["release", *paths, "--mechanism", name, *options])
+    assert answer.exit_code == 0, answer.output
+    assert "(0.5, 0)-DP" in answer.output
+    assert np.load(paths[1]).shape == (9, 9)
+    answer = CliRunner().invoke(app, ["check", name, "--shape", "9x9", *options, "--json"])
+    assert answer.exit_code == 0
+    assert json.loads(answer.stdout)["holds"] is True
+
+
+def test_the_pure_epsilon_is_bracketed():
+    found = ln.dawa(epsilon=0.5, ratio=0.25, shape=16).epsilon(0.0)
+    assert found.lower == pytest.approx(0.375)
+    assert found.upper == pytest.approx(0.5)
+    assert found.upper <= 0.5

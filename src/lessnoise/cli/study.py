@@ -33,8 +33,8 @@ def uber(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Folder with the Uber file, or 'synthetic' for a made-up city. "
-            "[default: $LESSNOISE_DATA, else a download from the public source]",
+            help="Folder with the Uber file, or 'synthetic' for a made-up city. Left out: the folder that "
+            "$LESSNOISE_DATA names, else a download from the public source.",
             show_default=False,
         ),
     ] = None,

@@ -145,13 +145,13 @@ def _published_mvg(request: Request) -> Mechanism:
 def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Callable[[Request], Mechanism]:
     def build(request: Request) -> Mechanism:
         if not request.counts:
-            raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value holds counts.")
+            raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value is one.")
         delta = {"delta": request.delta} if fixed.get("noise") == "gaussian" else {}
         return builder(
             epsilon=request.epsilon,
             shape=request.shape,
             neighbours=request.neighbours,
-            l1_sensitivity=request.l1_sensitivity,
+            l1_sensitivity=request.need("l1_sensitivity", "a mechanism for histograms"),
             **delta,
             **fixed,
         )
@@ -284,7 +284,12 @@ def build_all(request: Request) -> list[Mechanism]:
 
 
 def _rank(mechanism: Mechanism) -> float:
-    """Expected loss; the least-noise search takes the Gaussian for gains that it holds too small to matter."""
+    """Expected loss; the least-noise search takes the Gaussian for gains that it holds too small to matter.
+
+    What depends on the data comes last.
+    """
+    if isinstance(mechanism.law, counts.Dawa):
+        return math.inf
     return mechanism.expected_loss * (1.0 - least.SMALLEST_GAIN if mechanism.name == least.NAME else 1.0)
 
 

@@ -22,7 +22,7 @@ from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import published_delta_lower
 from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
-from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon
+from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Law, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
@@ -162,6 +162,12 @@ def stage1_epsilon(law: Dawa) -> float:
 @law_pure_epsilon.register(Dawa)
 def _(law: Dawa, dimension: int, sensitivity: float) -> float:
     return (stage1_epsilon(law) + law.epsilon2) * sensitivity * (1.0 + _ROUNDING)
+
+
+@law_pure_epsilon_lower.register(Dawa)
+def _(law: Dawa, dimension: int, sensitivity: float) -> float:
+    """What stage 2 alone spends: where all cells are single anyway, nothing less will do."""
+    return law.epsilon2 * sensitivity * (1.0 - _ROUNDING)
 
 
 @law_delta.register(Dawa)
