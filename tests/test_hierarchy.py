@@ -191,9 +191,22 @@ def test_levels_of_laplace_noise_against_simulation_and_a_public_accountant(shif
 def test_an_attack_proves_part_of_the_privacy_loss_and_not_more():
     mechanism = ln.hb(epsilon=2.0, shape=4, branching=2)
     value, rng = np.zeros(4), np.random.default_rng(0)
-    report = ln.audit(mechanism, value, np.array([1.0, 0, 0, 0]), samples=60_000, rng=rng, progress=False, workers=1)
+    report = ln.audit(mechanism, value, np.array([1.0, 0, 0, 0]), samples=24_000, rng=rng, progress=False, workers=1)
     assert not report.refuted
     assert 0.8 < report.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_worst_neighbour_of_a_replaced_record_is_one_moved_record(noise):
+    delta = 0.0 if noise == "laplace" else 1e-2
+    mechanism = ln.hb(epsilon=1.0, delta=delta, shape=(4, 4), branching=2, noise=noise, neighbours="replace")
+    value = np.zeros((4, 4))
+    shift = ln.worst_neighbour(mechanism, value)
+    assert (shift.max(), shift.min(), np.abs(shift).sum()) == (1.0, -1.0, 2.0)
+    report = ln.audit(mechanism, value, samples=6_000, rng=np.random.default_rng(1), progress=False, workers=1)
+    assert not report.refuted
+    with pytest.raises(ln.InvalidInput, match="beyond the mechanism's sensitivity"):
+        ln.audit(mechanism, value, np.eye(1, 16).reshape(4, 4) * 2.0, samples=200, progress=False)
 
 
 # Use.

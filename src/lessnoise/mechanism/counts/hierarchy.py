@@ -48,9 +48,9 @@ _ROUNDING = 4e-15  # relative: a square root, a product and a quotient
 class Hierarchy(Plain):
     """Noise of a consistent tree of counts, for an l1 sensitivity.
 
-    ``scale`` is that of the Laplace noise of a node, or the standard deviation of the Gaussian. Under add/remove one
-    individual moves all counts the same way, under replace what it adds it also takes away: the worst change of a
-    level differs, so the law knows its relation.
+    ``scale`` is that of the Laplace noise of a node, or the standard deviation of the Gaussian. Under replace one
+    individual takes away at most half of the sensitivity and adds at most half, so the worst change of a level
+    differs from that under add/remove: the law knows its relation.
     """
 
     shape: tuple[int, ...]
@@ -124,7 +124,8 @@ def hb(
     ``noise="laplace"`` is as published: each of the h levels below the root has epsilon/h, and delta is 0.
     ``noise="gaussian"`` is ours: all levels at once change by sqrt(h) in l2, so that the variance grows like h and
     not h^2, for a ``delta`` above 0. ``branching`` is the published best one unless given. ``l1_sensitivity`` is the
-    largest change of the counts, by default that of one record: 1 if added or removed, 2 if replaced.
+    largest change of the counts, by default that of one record: 1 if added or removed, 2 if replaced (one taken away,
+    one added).
 
     >>> for noise, delta in (("laplace", 0.0), ("gaussian", 1e-7)):
     ...     m = hb(epsilon=0.5, delta=delta, shape=(89, 89), noise=noise)
