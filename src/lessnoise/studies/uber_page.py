@@ -139,10 +139,11 @@ def _introduction(result: UberResult) -> str:
     cells = " x ".join(map(str, result.counts.shape))
     gaussian = next(row for row in result.true if row.key == "analytic-gaussian")
     ratio = text.number(published.losses.mean_valid / gaussian.losses.mean_valid, 2)
+    found = ", on made-up pickups" if result.synthetic else ", and find its losses again"
     words = (
         f"{result.pickups:,} pickups are counted on a grid of {cells} cells, and the counts are released with noise. "
         "The R1SMG paper reports that its mechanism loses less than the Gaussian ones, at a far smaller epsilon. We "
-        "repeat its case study with its own settings, and find its losses again. Beside every number stands the exact "
+        f"repeat its case study with its own settings{found}. Beside every number stands the exact "
         f"privacy: published R1SMG claims {text.pair(published.verdict.claimed)}, and its exact delta at that epsilon "
         f"is {text.exact(published.verdict.exact)}. At that same exact guarantee the plain Gaussian mechanism loses "
         f"{ratio} times less."
@@ -173,9 +174,10 @@ def _paper(result: UberResult) -> str:
 def _mvg_words(result: UberResult) -> str:
     row = next(row for row in result.paper if row.key == "mvg-published")
     return (
-        f"The loss is the sum of the squared errors over the {result.occupied} occupied cells. The paper's number for "
-        f"MVG is not what MVG's published theorem gives at this size: with it, a cell's noise has a standard deviation "
-        f"of {text.number(row.mechanism.standard_deviation, 3)}. Calibrated exactly, MVG equals the analytic Gaussian, "
+        f"The loss is the sum of the squared errors over the {result.occupied} occupied cells. The paper puts MVG "
+        "at about 50,000, which is not what MVG's published theorem gives at this size: with it, a cell's noise has a "
+        f"standard deviation of {text.number(row.mechanism.standard_deviation, 3)}. Calibrated exactly, MVG equals the "
+        "analytic Gaussian, "
         "and so does MGM. DAWA's error depends on the data, so there is no expectation for it."
     )
 
