@@ -53,7 +53,7 @@ def test_sliding_deviations(counts, level):
     if length > len(counts):
         return
     wanted = [deviation(counts[start : start + length]) for start in range(len(counts) - length + 1)]
-    found = partition.sliding_deviations(np.array(counts, dtype=np.float64), length)
+    found = partition.Windows(np.array(counts, dtype=np.float64)).deviations(length)
     np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 

@@ -96,10 +96,11 @@ def cheapest_partition(counts: Array, epsilon: float, bucket_cost: float, factor
     gives the partition of least true cost.
     """
     n = len(counts)
+    windows = Windows(counts)
     costs = [np.full(n, bucket_cost)]
     for level in range(1, n.bit_length()):
         length = 2**level
-        cost = sliding_deviations(counts, length)
+        cost = windows.deviations(length)
         if factor > 0.0:
             noise = source.exponentials(len(cost))
             noise *= source.signs(len(cost))
@@ -128,34 +129,40 @@ def _cheapest(n: int, costs: list[Array]) -> Starts:
     return np.array(starts[::-1], dtype=np.intp)
 
 
-def sliding_deviations(counts: Array, length: int) -> Array:
-    """Deviations of every interval of a length.
+class Windows:
+    """Deviations of every interval of any length.
 
     dev = 2 sum over x_j < mean of (mean - x_j), so it needs how many counts of a window lie below its mean, and
-    their sum. A wavelet matrix of the ranks answers both for all windows at once, one bit of the rank after another.
+    their sum. A wavelet matrix of the ranks, built once, answers both for all windows at once, bit by bit.
 
-    >>> sliding_deviations(np.array([3.0, 0.0, 20.0, 20.0]), 2).tolist()
+    >>> Windows(np.array([3.0, 0.0, 20.0, 20.0])).deviations(2).tolist()
     [3.0, 20.0, 0.0]
     """
-    windows = len(counts) - length + 1
-    totals = np.concatenate([[0.0], np.cumsum(counts)])
-    means = (totals[length:] - totals[:-length]) / length
-    values, ranks = np.unique(counts, return_inverse=True)
-    below = np.searchsorted(values, means)  # ranks under this one are under the mean
-    low, high = np.arange(windows), np.arange(windows) + length
-    number, amount = np.zeros(windows), np.zeros(windows)
-    order = np.asarray(counts)
-    for bit in range(len(values).bit_length() - 1, -1, -1):
-        ones = (ranks >> bit) & 1
-        zeros_before = np.concatenate([[0], np.cumsum(1 - ones)])
-        zero = ones == 0
-        ranks = np.concatenate([ranks[zero], ranks[~zero]])
-        order = np.concatenate([order[zero], order[~zero]])
-        sums = np.concatenate([[0.0], np.cumsum(order)])
-        low0, high0 = zeros_before[low], zeros_before[high]
-        first = int(zeros_before[-1])
-        up = (below >> bit) & 1 == 1  # the zeros of this bit are all below; go on among the ones
-        number += np.where(up, high0 - low0, 0)
-        amount += np.where(up, sums[high0] - sums[low0], 0.0)
-        low, high = np.where(up, first + low - low0, low0), np.where(up, first + high - high0, high0)
-    return np.asarray(np.maximum(2.0 * (number * means - amount), 0.0))
+
+    def __init__(self, counts: Array) -> None:
+        self.totals = np.concatenate([[0.0], np.cumsum(counts)])
+        self.values, ranks = np.unique(counts, return_inverse=True)
+        self.levels = []  # (bit, zeros before each place, sums of the counts in this level's order), highest bit first
+        order = np.asarray(counts)
+        for bit in range(len(self.values).bit_length() - 1, -1, -1):
+            zero = (ranks >> bit) & 1 == 0
+            zeros_before = np.concatenate([[0], np.cumsum(zero)])
+            ranks = np.concatenate([ranks[zero], ranks[~zero]])
+            order = np.concatenate([order[zero], order[~zero]])
+            self.levels.append((bit, zeros_before, np.concatenate([[0.0], np.cumsum(order)])))
+
+    def deviations(self, length: int) -> Array:
+        """One deviation for each start."""
+        windows = len(self.totals) - length
+        means = (self.totals[length:] - self.totals[:-length]) / length
+        below = np.searchsorted(self.values, means)  # ranks under this one are under the mean
+        low, high = np.arange(windows), np.arange(windows) + length
+        number, amount = np.zeros(windows), np.zeros(windows)
+        for bit, zeros_before, sums in self.levels:
+            low0, high0 = zeros_before[low], zeros_before[high]
+            up = (below >> bit) & 1 == 1  # the zeros of this bit are all below; go on among the ones
+            number += np.where(up, high0 - low0, 0)
+            amount += np.where(up, sums[high0] - sums[low0], 0.0)
+            first = zeros_before[-1]
+            low, high = np.where(up, first + low - low0, low0), np.where(up, first + high - high0, high0)
+        return np.asarray(np.maximum(2.0 * (number * means - amount), 0.0))
