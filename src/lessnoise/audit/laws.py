@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.counts import Hierarchy
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squared_budget
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
@@ -199,6 +201,16 @@ def worst_shift(law: Law, shape: Shape, sensitivity: float) -> Array:
     return shift
 
 
+@worst_shift.register(Hierarchy)
+def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
+    # Opposite corners share no node of the tree below its root.
+    shift = np.zeros(shape)
+    shift.flat[0] = sensitivity
+    if law.neighbours is Neighbours.REPLACE:
+        shift.flat[0], shift.flat[-1] = 0.5 * sensitivity, -0.5 * sensitivity
+    return shift
+
+
 @worst_shift.register(Radial)
 @worst_shift.register(Shells)
 def _(law: Law, shape: Shape, sensitivity: float) -> Array:
@@ -264,5 +276,8 @@ def distance(law: Law, shift: Array) -> float:
     flat = shift.ravel()
     if law.norm == "one-sided linf":  # one individual moves all entries the same way
         return math.inf if flat.min() < 0.0 < flat.max() else float(np.abs(flat).max())
+    if isinstance(law, Hierarchy) and law.neighbours is Neighbours.REPLACE:
+        # A replaced individual takes away at most half of the sensitivity, and adds at most half.
+        return 2.0 * float(max(flat[flat > 0.0].sum(), -flat[flat < 0.0].sum()))
     order = {"l1": 1.0, "l2": 2.0, "lp": getattr(law, "p", 2.0)}[law.norm]
     return float(np.linalg.norm(flat, order))

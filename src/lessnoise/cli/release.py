@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessnoise.cli.app import (
     AsJson,
     Bound,
+    Counts,
     Delta,
     EntryBound,
     Epsilon,
@@ -25,6 +26,9 @@ from lessnoise.cli.app import (
     console,
     print_json,
 )
+
+if TYPE_CHECKING:
+    from lessnoise.mechanism.mechanism import Mechanism
 
 BEST = "best"
 
@@ -55,6 +59,7 @@ def release(
     partition: Annotated[
         str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals concerned.")
     ] = None,
+    counts: Counts = False,
     seed: Annotated[
         int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
     ] = None,
@@ -90,6 +95,7 @@ def release(
         entry_bound,
         integer=value.dtype.kind in "iu",
         objective=objective,
+        counts=counts,
     )
     entry = None if mechanism == BEST else find(mechanism)
     with warnings.catch_warnings(record=True) as caught:
@@ -105,9 +111,10 @@ def release(
     out = console()
     out.print(f"wrote {target} and its certificate")
     chosen = "" if built.design is None else f" ({built.design.choice})"
-    out.print(f"mechanism  {built.name}{chosen}, noise sd per entry {built.standard_deviation:.5g}")
+    out.print(f"mechanism  {built.name}{chosen}{_noise(built)}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
-    out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
+    if certificate.grid is not None:
+        out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
     if result.receipt is not None and budget is not None:
@@ -120,3 +127,12 @@ def release(
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:
         out.print(f"[red]warning[/red]    {warning.message}")
+
+
+def _noise(mechanism: Mechanism) -> str:
+    from lessnoise.errors import InvalidInput
+
+    try:
+        return f", noise sd per entry {mechanism.standard_deviation:.5g}"
+    except InvalidInput:  # it depends on the data
+        return ""

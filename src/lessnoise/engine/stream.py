@@ -64,6 +64,10 @@ class Stream:
         self._process = os.getpid()
         return self
 
+    def child(self, words: Sequence) -> Stream:
+        """A stream for a further part of the same release, keyed by the next words of this one."""
+        return Stream(lambda: words.words(4).tobytes(), private=self.private, description=self.description)
+
     def sequence(self) -> Sequence:
         """Its words one after the other, for samplers that take as many as they need."""
         return Sequence(self.reader())

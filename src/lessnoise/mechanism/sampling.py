@@ -51,10 +51,14 @@ def _form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
     return noise_form(law, shape)
 
 
+@functools.singledispatch
 def prepare_noise(
     law: Law, value: Numbers, stream: Stream, *, out: Numbers | None = None, threads: int | None = None
 ) -> Callable[[], Numbers]:
-    """Check the value; the function returned draws, and gives the noisy value on the law's grid."""
+    """Check the value; the function returned draws, and gives the noisy value on the law's grid.
+
+    Laws whose noise is not simply added register their own: what they release is a function of noisy counts.
+    """
     form = _form(law, value.shape)
     if not isinstance(form, Integers):
         return engine.prepare_noise(form, value, stream, out=out, threads=threads)
@@ -68,14 +72,22 @@ def prepare_noise(
     return draw_integers
 
 
+@functools.singledispatch
 def draw(law: Law, shape: tuple[int, ...], rng: np.random.Generator | None = None) -> Numbers:
     """The noise alone, for experiments: what would be added to an array of zeros."""
     zeros = np.zeros(shape, dtype=np.int64 if law.integer else np.float64)
     return prepare_noise(law, zeros, engine.Stream.of(rng))()
 
 
-def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np.float64) -> float:
-    """Outputs are multiples of this power of two; 1 for integers.
+@functools.singledispatch
+def values_drawn(law: Law, dimension: int) -> int:
+    """How many variables a release draws: the number of entries, unless a law says otherwise."""
+    return dimension
+
+
+@functools.singledispatch
+def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np.float64) -> float | None:
+    """Outputs are multiples of this power of two; 1 for integers, None where the output is computed from noisy counts.
 
     >>> grid_step(Laplace(3.0), (5,))  # 2^-8 of the largest power of two below the deviation, 4.24
     0.015625

@@ -12,7 +12,7 @@ from lessnoise import engine
 from lessnoise._version import __version__
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import grid_step
+from lessnoise.mechanism.sampling import grid_step, values_drawn
 
 if TYPE_CHECKING:
     from lessnoise.engine import Stream
@@ -33,7 +33,7 @@ _ROUNDING = (
 def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
     """What the guarantee rests on. Integer noise is drawn and added in integers, so rounding is no concern there."""
     shared = (_SENSITIVITY, _COMPOSITION, _WORDS)
-    return shared if mechanism.law.integer else (*shared, _ROUNDING)
+    return shared if mechanism.law.integer else (*shared, getattr(mechanism.law, "rounding", _ROUNDING))
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Certificate:
 
     ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of ``exact``, the
     delta of the real-valued noise, plus ``delta_numeric``, what the finite machine adds, rounded up. ``claim_holds``
-    compares the claim with ``exact``. The released numbers are multiples of ``grid``. A release made with a caller's
-    generator is marked ``private=False``.
+    compares the claim with ``exact``. The released numbers are multiples of ``grid``, if there is one. A release made
+    with a caller's generator is marked ``private=False``.
     """
 
     mechanism: Mechanism
     guarantee: Guarantee
     exact: Bracket
     delta_numeric: float
-    grid: float
+    grid: float | None
     claim_holds: bool | None
     private: bool
     randomness: str
@@ -66,7 +66,7 @@ class Certificate:
             verdict = mechanism.check()
             exact, holds = verdict.exact, verdict.holds
         epsilon = 1.0 if mechanism.claim is None else mechanism.claim.epsilon
-        numeric = engine.delta_numeric(epsilon, mechanism.dimension)
+        numeric = engine.delta_numeric(epsilon, values_drawn(mechanism.law, mechanism.dimension))
         return cls(
             mechanism,
             Guarantee(epsilon, engine.total_delta(exact.upper, numeric), mechanism.neighbours),
