@@ -262,6 +262,8 @@ def test_the_record_of_claims(monkeypatch):
         mechanism = finding.mechanism
         if mechanism.dimension > 10**6:  # too large to release thousands of times in a test
             continue
+        if mechanism.law.kind == "dawa":  # its leak shows on other inputs than zeros: tests/test_dawa.py
+            continue
         tried += 1
         samples = max(min(10_000, 8 * 10**6 // mechanism.dimension), 300)
         report = ln.audit(mechanism, np.zeros(mechanism.shape), samples=samples, rng=seeded())
@@ -271,7 +273,7 @@ def test_the_record_of_claims(monkeypatch):
             refuted.append(finding.name)
         elif finding.verdict.refuted:  # false, but by too little for so few releases
             assert finding.exact.lower < 1e-4, (finding.name, finding.setting)
-    assert tried == len(CASES) - 1
+    assert tried == len(CASES) - 4
     assert sorted(refuted) == 2 * ["product-noise"] + 4 * ["r1smg"]
 
 

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.engine import Stream
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism.counts import Hierarchy
+from lessnoise.mechanism.counts import Dawa, Hierarchy
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squared_budget
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw, prepare_noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +100,20 @@ def _(law: MatrixGaussian, shape: Shape, count: int, rng: np.random.Generator) -
     if law.column_basis is not None:
         noise = noise @ law.column_basis.array.T
     return noise
+
+
+@functools.singledispatch
+def release_many(law: Law, value: Array, count: int, rng: np.random.Generator) -> Array:
+    """As many releases of a value, the first axis counting them."""
+    outputs = draw_many(law, value.shape, count, rng)
+    outputs += value
+    return outputs
+
+
+@release_many.register(Dawa)
+def _(law: Dawa, value: Array, count: int, rng: np.random.Generator) -> Array:
+    releases = [prepare_noise(law, value, Stream.of(rng))() for _ in range(count)]
+    return np.stack(releases) if count else np.empty((0, *value.shape))
 
 
 # The likelihood ratio ln f(n) - ln f(n - v): the best of all attacks (Neyman and Pearson), where densities are known.
