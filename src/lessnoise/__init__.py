@@ -34,10 +34,14 @@ from lessnoise.mechanism.families import (
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
+from lessnoise.tasks.histogram import HistogramRelease, private_histogram
 
 __all__ = [
+    "Answer",
     "AuditReport",
+    "Axis",
     "Bracket",
     "Certificate",
     "Claim",
@@ -45,17 +49,23 @@ __all__ = [
     "CorrelatedGaussian",
     "DiscreteGaussian",
     "GeneralizedGaussian",
+    "Gram",
     "Guarantee",
+    "Histogram",
+    "HistogramRelease",
     "InvalidInput",
     "Laplace",
     "LessnoiseError",
     "MatrixGaussian",
+    "Mean",
     "Mechanism",
     "MvgConstants",
     "Neighbours",
     "Radial",
     "Release",
     "Shells",
+    "Sum",
+    "Unit",
     "Verdict",
     "__version__",
     "analytic_gaussian",
@@ -73,6 +83,7 @@ __all__ = [
     "mgm",
     "mvg",
     "mvg_constants",
+    "private_histogram",
     "product_noise",
     "r1smg",
     "radial",

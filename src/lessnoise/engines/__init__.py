@@ -47,7 +47,8 @@ def answer(
 
     ``data``: a path (Parquet, CSV, .csv.gz; a pattern such as ``trips-*.parquet``), a pandas, Polars, Arrow, Spark or
     Dask table, an Arrow reader, a mapping of names to arrays, a matrix with the query's columns in their order (then
-    the unit's id), or a :class:`~lessnoise.engines.postgres.Postgres` source. ``engine`` is chosen by the data if it is not named.
+    the unit's id), or a :class:`~lessnoise.engines.postgres.Postgres` source.
+    ``engine`` is chosen by the data if it is not named.
     ``progress(label, done, total)`` is called now and then.
 
     >>> from lessnoise.query import Histogram

@@ -84,8 +84,8 @@ def _source(connection: Any, query: Query, data: Any, unit: Unit, stack: context
         connection.register(_VIEW, data)
     except Exception:
         raise InvalidInput(
-            f"data of type {type(data).__name__} cannot be read: pass a path, or a pandas, Polars, Arrow, Spark or Dask "
-            "table."
+            f"data of type {type(data).__name__} cannot be read: pass a path, or a pandas, Polars, Arrow, Spark or "
+            "Dask table."
         ) from None
     return _VIEW
 

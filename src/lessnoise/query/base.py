@@ -102,6 +102,26 @@ class Query(ABC):
         """Largest l1 change by one unit."""
         return self.norms(neighbours, unit).l1
 
+    def request(
+        self,
+        epsilon: float,
+        delta: float,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        unit: Unit = ROW,
+        **options: Any,  # noqa: ANN401
+    ) -> Request:
+        """What a mechanism for this query must do, whatever the data; ``options`` are further fields of the request."""
+        from lessnoise.mechanism.catalogue import Request
+
+        norms, relation = self.norms(neighbours, unit), Neighbours.of(neighbours)
+        bound = self.entry_bound if relation is Neighbours.ADD_REMOVE else None
+        known = {
+            "l1_sensitivity": norms.l1,
+            "integer": self.integer,
+            "entry_bound": None if bound is None else exact.round_up(unit.rows * Fraction(bound)),
+        }
+        return Request(epsilon, delta, norms.l2, self.shape, relation, **{**known, **options})
+
     def answer(
         self,
         data: Any,  # noqa: ANN401
@@ -141,16 +161,8 @@ class Answer:
         return self.value.shape
 
     def request(self, epsilon: float, delta: float, **options: Any) -> Request:  # noqa: ANN401
-        """What a mechanism for this answer must do; ``options`` are further fields of the request."""
-        from lessnoise.mechanism.catalogue import Request
-
-        bound = self.query.entry_bound if self.neighbours is Neighbours.ADD_REMOVE else None
-        known = {
-            "l1_sensitivity": self.l1_sensitivity,
-            "integer": self.query.integer,
-            "entry_bound": None if bound is None else exact.round_up(self.unit.rows * Fraction(bound)),
-        }
-        return Request(epsilon, delta, self.sensitivity, self.shape, self.neighbours, **{**known, **options})
+        """What a mechanism for this answer must do."""
+        return self.query.request(epsilon, delta, self.neighbours, self.unit, **options)
 
 
 def column_names(names: object, name: str = "columns") -> tuple[str, ...]:

@@ -100,8 +100,8 @@ class Mean(Query):
     A mean is not a sum over rows, so two honest ways are offered, both of which release sums:
 
     - The default releases the vector (s_1, ..., s_d, n) with one noise for all of it: s_j adds up
-      (x_j - middle_j) / half-width_j, which lies in [-1, 1], and n counts the rows. One row added or removed moves it by
-      at most sqrt(d + 1), one replaced by at most max(2 sqrt(d), sqrt(d + 1)).
+      (x_j - middle_j) / half-width_j, which lies in [-1, 1], and n counts the rows. One row added or removed moves it
+      by at most sqrt(d + 1), one replaced by at most max(2 sqrt(d), sqrt(d + 1)).
     - ``rows=n`` says that the number of rows is public, which only the replace relation allows. Then only the s_j are
       released, one row moves them by at most 2 sqrt(d), and a row with NULL or NaN counts as the middle of its bounds.
 
