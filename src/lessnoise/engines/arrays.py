@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lessnoise.query.base import Progress, Query
     from lessnoise.query.unit import Unit
 
-_VALUES = 1 << 23  # per block: memory stays bounded
 _KINDS = {"f": NUMBER, "b": NUMBER, "i": INTEGER, "u": INTEGER, "U": TEXT, "T": TEXT, "O": TEXT}
 
 
@@ -33,7 +32,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         data = {name: data[name] for name in (*query.columns, *([] if unit.id is None else [unit.id]))}
         data = data if unit.id is None else bounded(query, data, unit)
     rows = len(data) if isinstance(data, np.ndarray) else len(next(iter(data.values())))
-    size = max(1024, _VALUES // len(query.columns))
+    size = query.block_rows
     result = query.zero()
     for start in range(0, rows, size):
         progress("rows", start, rows)

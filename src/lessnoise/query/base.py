@@ -43,6 +43,9 @@ class Query(ABC):
     integer = False
     """The value holds whole numbers."""
 
+    block_rows = 1 << 18
+    """Rows of an array in memory that are taken at a time, so that what is made from them stays small."""
+
     entry_bound: float | None = None
     """One row adds to each entry between 0 and this, if that is known."""
 

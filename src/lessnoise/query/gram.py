@@ -25,7 +25,8 @@ BITS = 18
 """Entries are whole steps of at most 2^18: products are below 2^36, so sums of 2^17 of them are exact in a float."""
 
 _EXACT_ROWS = 2**17
-_BLOCK = 4096
+_BLOCK = 8192  # rows per product
+_PIECE = 1 << 16  # values per step of rounding: they stay in cache
 _MOST_COLUMNS = 2**14  # below it squared norms are exact
 
 
@@ -50,6 +51,7 @@ class Gram(Query):
     names: tuple[str, ...]
     norm: float | None = None
     box: tuple[float, float] | None = None
+    block_rows = _EXACT_ROWS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", column_names(self.names))
@@ -87,12 +89,16 @@ class Gram(Query):
     def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
         """The integer matrix of one batch: exact, because every product and sum in it is."""
         values = columns.matrix(batch, self.names)
-        total = np.zeros(self.shape)
-        done = self.zero()
+        rounded = self._in_norm if self.norm is not None else self._in_box
+        rows = np.empty((min(len(values), _BLOCK), len(self.names)))
+        few = max(1, _PIECE // len(self.names))
+        done, total = self.zero(), np.zeros(self.shape)
         for start in range(0, len(values), _BLOCK):
             block = values[start : start + _BLOCK]
-            rows = self._in_norm(block) if self.norm is not None else self._in_box(block)
-            total += rows.T @ rows
+            for piece in range(0, len(block), few):
+                rounded(block[piece : piece + few], rows[piece : min(piece + few, len(block))])
+            used = rows[: len(block)]
+            total += used.T @ used
             if (start // _BLOCK + 1) % (_EXACT_ROWS // _BLOCK) == 0:
                 done = self.combine(done, total.astype(np.int64))
                 total[...] = 0.0
@@ -137,11 +143,11 @@ class Gram(Query):
     def _step(self) -> float:
         return exact.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
 
-    def _in_norm(self, values: Floats) -> Floats:
-        """Rows in whole steps, at most ``norm`` long, decided in exact integers."""
+    def _in_norm(self, values: Floats, rows: Floats) -> None:
+        """Fill in rows in whole steps, at most ``norm`` long, decided in exact integers."""
         assert self.norm is not None
         limit = self.norm / self._step  # exact: the step is a power of two
-        rows = values * (1.0 / self._step)
+        np.multiply(values, 1.0 / self._step, out=rows)
         np.rint(rows, out=rows)
         squares = np.einsum("ij,ij->i", rows, rows)
         longest = float(math.floor(Fraction(limit) ** 2))
@@ -155,15 +161,13 @@ class Gram(Query):
             lengths = np.sqrt(np.einsum("ij,ij->i", direction, direction))
             shrunk = np.trunc(direction * (limit * (1.0 - 2.0**-36) / lengths)[:, None])
             rows[wrong] = np.where(np.isnan(lengths)[:, None], 0.0, shrunk)  # no contribution: dropped
-        return rows
 
-    def _in_box(self, values: Floats) -> Floats:
+    def _in_box(self, values: Floats, rows: Floats) -> None:
+        """Fill in rows in whole steps within the box."""
         low, high = self.box or (0.0, 1.0)
         ends = math.ceil(Fraction(low) / Fraction(self._step)), math.floor(Fraction(high) / Fraction(self._step))
-        rows = np.clip(np.rint(values * (1.0 / self._step)), *ends)
-        missing = np.isnan(rows).any(axis=1)
-        rows[missing] = 0.0
-        return rows
+        np.clip(np.rint(values * (1.0 / self._step)), *ends, out=rows)
+        rows[np.isnan(rows).any(axis=1)] = 0.0
 
 
 def _norm(entries: list[float]) -> float:
