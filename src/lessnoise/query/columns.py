@@ -74,7 +74,7 @@ def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str]
     values = column(batch, name, columns)
     wanted = INTEGER if isinstance(keys[0], int) else TEXT
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in ("iu" if wanted == INTEGER else "UOT"):
+        if values.dtype.kind not in ("iuO" if wanted == INTEGER else "UOT"):
             raise wrong_kind(name, str(values.dtype), wanted)
         places = {key: place for place, key in enumerate(keys)}
         return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)

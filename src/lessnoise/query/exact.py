@@ -58,8 +58,9 @@ def norm_up(values: Iterable[float]) -> float:
     >>> norm_up([3.0, 4.0]), norm_up([1.0, 1.0]) == 2**0.5
     (5.0, True)
     """
-    square = sum((Fraction(value) ** 2 for value in values), Fraction(0))
-    root = math.sqrt(square)
+    numbers = list(values)
+    square = sum((Fraction(value) ** 2 for value in numbers), Fraction(0))
+    root = math.hypot(*numbers)  # within a few steps of the root, at any size
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
     while root > 0.0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
