@@ -130,6 +130,27 @@ def test_duckdb_over_tables_in_memory(frame, table, expected):
     assert np.array_equal(answer(MAP, points, engine="duckdb").value, answer(MAP, points).value)
 
 
+def test_categories_are_text(frame, expected):
+    """Also with keys and ids that the categories do not have."""
+    categories = frame.astype({"Base": "category", "who": "category"})
+    assert_same(categories, expected, names=("edges and keys", "map"))
+    dask = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    assert_same(dask.from_pandas(categories, npartitions=2), expected, names=("edges and keys",), units=(ROW,))
+
+
+def test_a_missing_value_in_a_csv_file_is_an_empty_field(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("x,who\n0.5,NA\n,NA\n0.7,\n0.9,NA\n0.1,b\n")
+    query, unit = Histogram.grid(["x"], bins=(1,), bounds=[(0, 1)]), Unit("who", 1)
+    for engine in ("duckdb", "dask"):
+        assert answer(query, path, engine=engine).value.tolist() == [4]
+        assert answer(query, path, engine=engine, unit=unit).value.tolist() == [2]
+    path.write_text("x,who\n0.5,a\nNA,a\n")
+    for engine in ("duckdb", "dask"):
+        with pytest.raises(EngineFailed, match="nothing was spent"):
+            answer(query, path, engine=engine)
+
+
 def test_integer_ids_choose_the_same_rows(frame):
     numbers = frame.assign(who=np.arange(len(frame)) % 400)
     arrays = {name: numbers[name].to_numpy() for name in ("Lon", "Lat", "who")}

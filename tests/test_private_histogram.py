@@ -122,11 +122,8 @@ def test_bad_arguments_are_refused_before_noise_is_drawn(points, monkeypatch, op
 @pytest.fixture
 def trips(points, tmp_path):
     path = tmp_path / "trips.csv"
-    rows = zip(points["Lon"], points["Lat"], points["who"], strict=True)
-    path.write_text(
-        "Lon,Lat,who\n"
-        + "".join(f"{x!r},{y!r},u{who}\n".replace("np.float64(", "").replace(")", "") for x, y, who in rows)
-    )
+    rows = zip(*(column.tolist() for column in points.values()), strict=True)
+    path.write_text("Lon,Lat,who\n" + "".join(f"{x!r},{y!r},u{who}\n" for x, y, who in rows))
     return path
 
 

@@ -89,6 +89,8 @@ def _read_csv(dataframe: Any, path: Path, query: Query, unit: Unit) -> Any:  # n
         str(path),
         sep="\t" if ".tsv" in path.name.lower() else ",",
         dtype=types,
+        keep_default_na=False,  # as on the other engines: an empty field is NULL, "NA" is a text
+        na_values=[""],
         compression="gzip" if packed else None,
         blocksize=None if packed else "64MiB",
     )
