@@ -166,7 +166,7 @@ def test_progress_is_reported(parquet):
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # within Dask
-def test_dask(frame, parquet, csv, expected):
+def test_dask(frame, table, parquet, csv, expected):
     dask = pytest.importorskip("dask", reason="dask is not installed")
     from dask import dataframe
 
@@ -183,6 +183,9 @@ def test_dask(frame, parquet, csv, expected):
             answer(Sum(["Lng"], bounds=(0, 1)), dataframe.from_pandas(frame, npartitions=2))
         with pytest.raises(InvalidInput, match="column='Base' has type"):
             answer(Sum(["Base"], bounds=(0, 1)), dataframe.from_pandas(frame, npartitions=2))
+
+        before, after = (t.to_pandas() for t in with_an_attacker(table, 10**6))
+        assert_bounded(*(dataframe.from_pandas(data, npartitions=5) for data in (before, after)), Unit("who", 25))
 
         def die(part):
             raise RuntimeError("worker lost")
@@ -214,13 +217,17 @@ def spark():
     session.stop()
 
 
-def test_spark(spark, parquet, csv, expected):
+def test_spark(spark, table, parquet, csv, expected, tmp_path):
     from pyspark.sql import functions as f
 
     whole = spark.read.parquet(str(parquet)).repartition(5)
     assert_same(whole, expected, names=("edges and keys", "gram"))
     assert_same(parquet, expected, engine="spark", names=("codes", "mean"), units=(ROW,))
     assert_same(csv, expected, engine="spark", names=("map",), units=(USERS,))
+    before, after = (t.to_pandas() for t in with_an_attacker(table, 10**6))
+    after.to_parquet(tmp_path / "after.parquet")
+    before.to_parquet(tmp_path / "before.parquet")
+    assert_bounded(tmp_path / "before.parquet", tmp_path / "after.parquet", Unit("who", 25), "spark")
     with pytest.raises(InvalidInput, match="column='Lng' is not in the data: choose among 'Lon'"):
         answer(Sum(["Lng"], bounds=(0, 1)), whole)
     with pytest.raises(InvalidInput, match="column='Base' has type string, where the query needs numbers"):
@@ -336,20 +343,29 @@ def test_the_uber_file_on_duckdb_and_dask():
 # One user with very many rows.
 
 
-def test_an_adversarial_user_with_a_million_rows(table, tmp_path):
-    """The same rows with and without the user, on DuckDB: the counts move by at most the sensitivity."""
-    k = 25
-    attack = pa.table(
-        {"Lon": np.full(10**6, -73.9), "Lat": np.full(10**6, 40.7), "who": pa.array(["x"]).take([0] * 10**6)}
-    )
+def with_an_attacker(table, rows):
+    """The honest rows, and the same with one more user in their midst, who has very many rows in one place."""
     honest = table.select(["Lon", "Lat", "who"])
-    both = pa.concat_tables([honest.slice(0, 2000), attack, honest.slice(2000)], promote_options="permissive")
-    unit = Unit("who", k)
-    for query in (MAP, Gram(["Lon", "Lat"], norm=80)):
-        before, after = answer(query, honest, unit=unit), answer(query, both, unit=unit)
-        change = np.linalg.norm(after.value - before.value)
-        assert change <= after.sensitivity
-        assert change >= 0.99 * after.sensitivity * (1 if query is MAP else (73.9**2 + 40.7**2) / 84.4**2 * 0.9)
+    attack = pa.table(
+        {"Lon": np.full(rows, -73.9), "Lat": np.full(rows, 40.7), "who": pa.array(["x"]).take([0] * rows)}
+    )
+    attack = attack.cast(honest.schema)
+    return honest, pa.concat_tables([honest.slice(0, 2000), attack, honest.slice(2000)]).combine_chunks()
+
+
+def assert_bounded(before, after, unit, engine=None):
+    """The counts move by exactly what is stated, as all rows of the attacker fall in one cell."""
+    first, second = (answer(MAP, data, unit=unit, engine=engine) for data in (before, after))
+    assert np.linalg.norm(second.value - first.value) == second.sensitivity == second.l1_sensitivity == unit.rows
+
+
+def test_an_adversarial_user_with_a_million_rows(table):
+    before, after = with_an_attacker(table, 10**6)
+    unit = Unit("who", 25)
+    assert_bounded(before, after, unit)
+    query = Gram(["Lon", "Lat"], norm=80)  # the attacker's rows are longer than that, and all alike
+    first, second = (answer(query, data, unit=unit) for data in (before, after))
+    assert 0.9999 * second.sensitivity < np.linalg.norm(second.value - first.value) <= second.sensitivity
 
 
 # Bad input.

@@ -5,7 +5,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,8 @@ from lessnoise import InvalidInput
 from lessnoise.query import Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.query.axis import EvenRule
 from lessnoise.query.exact import add, grid_step, norm_up, round_up
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 UNIT = ((0.0, 1.0), (0.0, 1.0))
 # Coordinates inside, outside and exactly on the edges of cells.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from lessnoise.query.base import Progress, Query
     from lessnoise.query.unit import Unit
 
-_VALUES = 1 << 22  # per batch
+_VALUES = 1 << 20  # per batch
 _TYPES = {NUMBER: "DOUBLE", INTEGER: "BIGINT", TEXT: "VARCHAR"}
 _VIEW = "lessnoise_data"
 
@@ -36,8 +37,10 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
     duckdb, _ = require("duckdb", "data"), require("pyarrow", "data")
     with contextlib.ExitStack() as stack:
         stack.enter_context(engine_errors("DuckDB", data))
+        spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="lessnoise-"))  # for what exceeds the memory
         connection = stack.enter_context(contextlib.closing(duckdb.connect()))
-        connection.execute("SET preserve_insertion_order = false").fetchall()
+        for option, value in {"preserve_insertion_order": "false", "temp_directory": duck_sql.text(spill)}.items():
+            connection.execute(f"SET {option} = {value}").fetchall()
         source = _source(connection, query, data, unit, stack)
         check_schema(query, unit, _schema(connection, source))
         if isinstance(query, Histogram):

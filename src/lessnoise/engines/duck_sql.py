@@ -106,7 +106,7 @@ def used_rows(query: Query, source: str, unit: Unit) -> str:
     columns = ", ".join(map(name, query.columns))
     if unit.id is None:
         return f"SELECT {columns} FROM {source} WHERE {counted(query)}"
-    user = f"{name(unit.id)}::VARCHAR"
+    user = name(unit.id)
     order = ", ".join(f"{_double(c)} + 0e0" if kind == NUMBER else name(c) for c, kind in query.kinds.items())
     return f"""
         WITH counted AS (
