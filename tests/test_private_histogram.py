@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -228,6 +229,18 @@ def test_unreadable_data_leaves_nothing_behind(trips, tmp_path):
         assert result.exit_code == 2
         assert words in result.stderr
         assert not (tmp_path / "out").exists()
+
+
+def test_without_pyarrow_parquet_is_refused_before_the_release(points, tmp_path, monkeypatch):
+    result = ln.private_histogram(points, ["Lon", "Lat"], **BOX, **TARGET)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setattr("lessnoise.mechanism.mechanism.Mechanism.release", lambda *_: pytest.fail("a release was made"))
+    with pytest.raises(ln.LessnoiseError, match="pyarrow is not installed: run pip install"):
+        result.save(tmp_path / "out")
+    refused = run(tmp_path / "any.csv", tmp_path / "out")
+    assert (refused.exit_code, "pyarrow is not installed" in refused.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_existing_output_is_kept_unless_forced(trips, tmp_path):

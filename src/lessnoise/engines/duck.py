@@ -17,7 +17,6 @@ from lessnoise.engines.postgres import Postgres
 from lessnoise.errors import InvalidInput
 from lessnoise.query import Histogram
 from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
-from lessnoise.query.histogram import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,8 +46,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
             counts = duck_sql.cell_counts(query, source, unit)
             if counts is not None:
                 return _grouped(connection, query, counts, progress)
-        rows = f"SELECT * FROM {source}" if isinstance(query, Presence) else duck_sql.used_rows(query, source, unit)
-        return _streamed(connection, query, rows, progress)
+        return _streamed(connection, query, duck_sql.used_rows(query, source, unit), progress)
 
 
 def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401

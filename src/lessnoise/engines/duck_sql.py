@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lessnoise.query import Gram, Histogram
 from lessnoise.query.axis import CLAMP, Axis
 from lessnoise.query.columns import NUMBER
+from lessnoise.query.histogram import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,11 @@ def number(value: float) -> str:
 def counted(query: Query) -> str:
     """The rows that contribute: no NULL, no NaN."""
     return " AND ".join(f"NOT isnan({_double(column)})" for column in query.columns)  # NULL is not true either
+
+
+@counted.register
+def _(_: Presence) -> str:
+    return "true"
 
 
 @counted.register

@@ -12,6 +12,7 @@ import numpy as np
 
 from lessnoise import files, postprocess, validation
 from lessnoise.engines import engine_name
+from lessnoise.engines.checks import require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.catalogue import best, find
@@ -72,8 +73,6 @@ class HistogramRelease:
         from lessnoise.report.counts import counts_png
 
         check_folder(folder, formats, force)
-        new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
         text, picture = json.dumps(self.to_dict(), indent=2) + "\n", counts_png(self)
         writers: dict[Path, Callable[[BinaryIO], object]] = {
             folder / CERTIFICATE: lambda file: file.write(text.encode()),
@@ -82,6 +81,8 @@ class HistogramRelease:
         for form in formats:
             content = counts_file(self, form)
             writers[folder / f"counts.{form}"] = lambda file, content=content: file.write(content)  # type: ignore[misc]
+        new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             files.write_together(writers, force)
         except BaseException:
@@ -158,6 +159,8 @@ def check_folder(folder: Path, formats: Sequence[str], force: bool) -> None:
     """Refuse, before any work is done, what could not be written later."""
     for form in formats:
         validation.choice("format", form, FORMATS)
+    if "parquet" in formats:
+        require("pyarrow.parquet", "data")
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"out={folder} is a file: pass the name of a folder.")
     if folder.is_dir():
@@ -178,12 +181,7 @@ def counts_file(result: HistogramRelease, form: str) -> bytes:
         rows = zip(*(values.tolist() for values in table.values()), strict=True)
         lines = [",".join(map(_field, table)), *(",".join(map(_field, row)) for row in rows)]
         return ("\n".join(lines) + "\n").encode()
-    from lessnoise.engines.checks import require
-
-    require("pyarrow", "data")
-    parquet = require("pyarrow.parquet", "data")
-    import pyarrow
-
+    pyarrow, parquet = require("pyarrow", "data"), require("pyarrow.parquet", "data")
     parquet.write_table(pyarrow.table(table), buffer)
     return buffer.getvalue()
 
