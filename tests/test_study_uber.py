@@ -20,8 +20,7 @@ from lessnoise.cli import app
 from lessnoise.data import fetch, uber_pickups
 from lessnoise.data.fetch import PublicFile, read_public
 from lessnoise.data.uber import WINDOW_BOUNDS
-from lessnoise.query import grid_counts
-from lessnoise.studies.uber import PAPER_MEANS, Attack, run_uber
+from lessnoise.studies.uber import PAPER_MEANS, Attack, cell_counts, run_uber
 from lessnoise.studies.uber_page import NAMES, page_html, table_csv, uber_files
 
 SIGMAS = 6.5
@@ -104,7 +103,7 @@ def test_a_download_is_checked_and_kept(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(fetch.VARIABLE not in os.environ, reason="the Uber file is not here")
 def test_the_real_window_has_the_known_cells():
-    counts = grid_counts(uber_pickups(), bounds=WINDOW_BOUNDS).value
+    counts = cell_counts(uber_pickups(), WINDOW_BOUNDS).value
     assert int(counts.sum()) == 3829
     assert int((counts > 0).sum()) == 300
     result = run_uber(repetitions=2, attack_releases=2)

@@ -37,10 +37,14 @@ from lessnoise.mechanism.families import (
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
+from lessnoise.tasks.histogram import HistogramRelease, private_histogram
 
 __all__ = [
+    "Answer",
     "AuditReport",
+    "Axis",
     "Bracket",
     "BudgetExceeded",
     "Certificate",
@@ -51,20 +55,26 @@ __all__ = [
     "Dawa",
     "DiscreteGaussian",
     "GeneralizedGaussian",
+    "Gram",
     "Guarantee",
     "Hierarchy",
+    "Histogram",
+    "HistogramRelease",
     "InvalidInput",
     "Laplace",
     "Ledger",
     "LedgerError",
     "LessnoiseError",
     "MatrixGaussian",
+    "Mean",
     "Mechanism",
     "MvgConstants",
     "Neighbours",
     "Radial",
     "Release",
     "Shells",
+    "Sum",
+    "Unit",
     "Verdict",
     "__version__",
     "analytic_gaussian",
@@ -86,6 +96,7 @@ __all__ = [
     "mgm",
     "mvg",
     "mvg_constants",
+    "private_histogram",
     "product_noise",
     "r1smg",
     "radial",

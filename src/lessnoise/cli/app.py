@@ -129,6 +129,7 @@ from lessnoise.cli import (  # noqa: E402
     claims,  # noqa: F401
     demo,  # noqa: F401
     frontier,  # noqa: F401
+    histogram,  # noqa: F401
     ledger,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401

@@ -298,8 +298,8 @@ def _footer(result: DemoResult) -> str:
     relation = result.target.neighbours
     words = (
         f"Made by lessnoise {result.version}. Query: counts on a {shape} grid with fixed public bounds; neighbours: "
-        f"{relation.value} one pickup; l2 sensitivity {text.number(result.counts.sensitivity(relation))}, l1 "
-        f"sensitivity {text.number(result.counts.l1_sensitivity(relation))}. The exact curves are those of "
+        f"{relation.value} one pickup; l2 sensitivity {text.number(result.counts.sensitivity)}, l1 "
+        f"sensitivity {text.number(result.counts.l1_sensitivity)}. The exact curves are those of "
         f"real-valued noise. The published R1SMG calibration and its setting on a count query of "
         f"this kind are those of {PAPER}."
     )

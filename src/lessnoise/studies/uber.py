@@ -21,7 +21,7 @@ from lessnoise.errors import ClaimWarning
 from lessnoise.guarantees import Guarantee, Neighbours
 from lessnoise.mechanism.catalogue import Request, find
 from lessnoise.mechanism.counts import Dawa
-from lessnoise.query import CountQuery, grid_counts
+from lessnoise.query import Answer, Histogram
 
 if TYPE_CHECKING:
     import os
@@ -183,8 +183,8 @@ class UberResult:
 
     data: str
     pickups: int
-    counts: CountQuery
-    city: CountQuery
+    counts: Answer
+    city: Answer
     repetitions: int
     seed: int
     paper: tuple[StudyRow, ...]
@@ -214,8 +214,8 @@ class UberResult:
             "data": self.data,
             "pickups": self.pickups,
             "shape": list(self.counts.shape),
-            "bounds": [list(side) for side in self.counts.bounds],
-            "map_bounds": [list(side) for side in self.city.bounds],
+            "bounds": [list(side) for side in box_of(self.counts)],
+            "map_bounds": [list(side) for side in box_of(self.city)],
             "occupied_cells": self.occupied,
             "largest_count_on_the_map": float(self.city.value.max()),
             "repetitions": self.repetitions,
@@ -251,8 +251,20 @@ def run_uber(
     name, points, box, map_box = _points(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # the tables say it, with numbers
-        counts, city = grid_counts(points, bounds=box), grid_counts(points, bounds=map_box)
+        counts, city = cell_counts(points, box), cell_counts(points, map_box)
         return _Study(counts, city, repetitions, seed, progress).run(name, len(points), attack_releases)
+
+
+def box_of(counts: Answer) -> tuple[tuple[float, float], ...]:
+    """The bounds of the cells, latitude first."""
+    assert isinstance(counts.query, Histogram)
+    return tuple(axis.bounds for axis in counts.query.axes if axis.bounds is not None)
+
+
+def cell_counts(points: Array, bounds: Any) -> Answer:  # noqa: ANN401
+    """The true counts on 89 x 89 cells, for one pickup replaced."""
+    query = Histogram.grid(["latitude", "longitude"], bins=(89, 89), bounds=bounds)
+    return query.answer(points, neighbours=Neighbours.REPLACE)
 
 
 def _points(data: str | os.PathLike[str] | None) -> tuple[str, Array, Any, Any]:
@@ -264,9 +276,7 @@ def _points(data: str | os.PathLike[str] | None) -> tuple[str, Array, Any, Any]:
 class _Study:
     """The steps, each with a random stream of its own, so that none depends on what ran before."""
 
-    def __init__(
-        self, counts: CountQuery, city: CountQuery, repetitions: int, seed: int, progress: Progress | None
-    ) -> None:
+    def __init__(self, counts: Answer, city: Answer, repetitions: int, seed: int, progress: Progress | None) -> None:
         self.counts, self.city, self.repetitions, self.seed = counts, city, repetitions, seed
         self.valid = counts.value > 0
         self.progress = progress
@@ -334,10 +344,10 @@ class _Study:
             Request(
                 epsilon=epsilon,
                 delta=delta,
-                sensitivity=self.counts.sensitivity(relation),
+                sensitivity=self.counts.query.sensitivity(relation),
                 shape=self.counts.shape,
                 neighbours=relation,
-                l1_sensitivity=self.counts.l1_sensitivity(relation),
+                l1_sensitivity=self.counts.query.l1_sensitivity(relation),
                 bound=float(WINDOW_ROWS),  # all pickups in one cell
                 integer=True,
                 counts=True,

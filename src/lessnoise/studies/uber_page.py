@@ -12,7 +12,7 @@ from lessnoise.report import text
 from lessnoise.report.html import document, figure, map_figure, prose, table
 from lessnoise.report.page import PAPER
 from lessnoise.studies import uber_pictures as pictures
-from lessnoise.studies.uber import DELTA, EPSILON, STRICT_EPSILON, StudyRow, UberResult
+from lessnoise.studies.uber import DELTA, EPSILON, STRICT_EPSILON, StudyRow, UberResult, box_of
 
 if TYPE_CHECKING:
     Rows = tuple[StudyRow, ...]
@@ -269,10 +269,10 @@ def _attack(result: UberResult) -> str:
 
 def _footer(result: UberResult) -> str:
     shape = " x ".join(map(str, result.counts.shape))
+    (north, east), (map_north, map_east) = box_of(result.counts), box_of(result.city)
     words = (
-        f"Made by lessnoise {result.version}. Losses: counts on {shape} cells over latitude {result.counts.bounds[0]}, "
-        f"longitude {result.counts.bounds[1]}, with {result.occupied} occupied cells; maps: the same pickups over "
-        f"{result.city.bounds[0]}, {result.city.bounds[1]}. The exact curves are those of real-valued noise. The study "
+        f"Made by lessnoise {result.version}. Losses: counts on {shape} cells over latitude {north}, longitude {east}, "
+        f"with {result.occupied} occupied cells; maps: the same pickups over {map_north}, {map_east}. The study "
         f"follows {PAPER}."
     )
     return f"<footer>\n<p>{escape(words)}</p>\n</footer>"
