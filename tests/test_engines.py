@@ -1,6 +1,5 @@
 """The same answers on every engine: files, data frames, Arrow, Spark, Dask, and a real PostgreSQL server."""
 
-import contextlib
 import getpass
 import gzip
 import os
@@ -8,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -242,37 +242,34 @@ def test_spark(spark, table, parquet, csv, expected, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory):
+def postgres():
     """A server of its own on a temporary folder, reached through TCP on this machine only."""
     pytest.importorskip("adbc_driver_postgresql", reason="adbc-driver-postgresql is not installed")
     places = [Path(found).parent for found in [shutil.which("initdb")] if found]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if not places:
         pytest.skip("there is no PostgreSQL server")
-    folder = tmp_path_factory.mktemp("postgres") / "data"
     user, prefix = getpass.getuser(), []
-    if os.geteuid() == 0:  # the server refuses to run as root
-        user, prefix = "postgres", ["runuser", "-u", "postgres", "--"]
-        for parent in (folder.parent, *folder.parent.parents[:2]):
-            with contextlib.suppress(PermissionError):
-                parent.chmod(parent.stat().st_mode | 0o011)
-        folder.mkdir()
-        shutil.chown(folder, "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    subprocess.run(
-        [*prefix, places[0] / "initdb", "-D", folder, "-A", "trust", "-U", user, "--no-sync"],
-        check=True,
-        capture_output=True,
-    )
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-    control = [*prefix, places[0] / "pg_ctl", "-D", folder]
-    subprocess.run(
-        [*control, "-w", "-o", options, "-l", folder / "log", "start"], check=True, stdout=subprocess.DEVNULL
-    )
-    yield f"postgresql://{user}@127.0.0.1:{port}/postgres"
-    subprocess.run([*control, "-w", "-m", "fast", "stop"], check=False, capture_output=True)
+    with tempfile.TemporaryDirectory(prefix="lessnoise-postgres-") as folder:
+        if os.geteuid() == 0:  # the server refuses to run as root
+            user, prefix = "postgres", ["runuser", "-u", "postgres", "--"]
+            shutil.chown(folder, "postgres")
+        data = Path(folder) / "data"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+
+        def call(program, *arguments):
+            command = [*prefix, places[0] / program, "-D", data, *arguments]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+
+        call("initdb", "-A", "trust", "-U", user, "--no-sync")
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
+        call("pg_ctl", "-w", "-o", options, "-l", data / "log", "start")
+        try:
+            yield f"postgresql://{user}@127.0.0.1:{port}/postgres"
+        finally:
+            call("pg_ctl", "-w", "-m", "fast", "stop")
 
 
 def fill(address, name, table):
