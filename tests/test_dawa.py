@@ -27,7 +27,7 @@ from lessnoise.mechanism.counts.floats import Floats
 from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
-from lessnoise.query import grid_counts
+from lessnoise.studies.uber import cell_counts
 
 SIGMAS = 6.5
 P_FLOOR = 1e-9
@@ -364,7 +364,7 @@ def test_single_cells_have_laplace_noise_of_the_second_stage(secure):
 
 
 def test_sparse_maps_lose_far_less_than_with_laplace_noise():
-    counts = grid_counts(synthetic_city(pickups=2000), bounds=((40.0, 40.4), (-30.26, -29.74))).value
+    counts = cell_counts(synthetic_city(pickups=2000), ((40.0, 40.4), (-30.26, -29.74))).value
     laplace = ln.laplace(epsilon=0.3, sensitivity=1, shape=counts.shape)
     mechanism = ln.dawa(epsilon=0.3, shape=counts.shape)
     rng = np.random.default_rng(5)
