@@ -253,3 +253,17 @@ def test_existing_output_is_kept_unless_forced(trips, tmp_path):
     assert (out / "counts.parquet").read_bytes() == before
     assert run(trips, out, "--force").exit_code == 0
     assert (out / "counts.parquet").read_bytes() != before
+
+
+def test_noise_that_depends_on_the_data_is_released_and_saved(tmp_path):
+    """DAWA has no deviation of its own: what needs one is refused before anything is spent, all else works."""
+    rng = np.random.default_rng(0)
+    points = {"x": rng.random(300), "y": rng.random(300)}
+    ledger = ln.Ledger.open(tmp_path / "a.ledger", epsilon=2, delta=1e-6)
+    asked = {"bins": (8, 8), "bounds": ((0, 1), (0, 1)), "epsilon": 0.5, "delta": 1e-7, "mechanism": "dawa"}
+    result = ln.private_histogram(points, ["x", "y"], **asked, postprocess=["nonnegative"], ledger=ledger)
+    assert result.value.min() >= 0.0
+    assert (tmp_path / "out" / "counts.png") in result.save(tmp_path / "out", formats=["npy"])
+    with pytest.raises(ln.InvalidInput, match="depends on the data"):
+        ln.private_histogram(points, ["x", "y"], **asked, postprocess=["james-stein"], ledger=ledger)
+    assert ledger.count() == 1

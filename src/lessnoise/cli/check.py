@@ -30,6 +30,7 @@ from lessnoise.cli.app import (
 )
 
 if TYPE_CHECKING:
+    from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -59,7 +60,6 @@ def check(
 
     Example: [bold]lessnoise check r1smg --shape 7921 --sensitivity 1.41421356 --epsilon 1e-5 --delta 1e-7[/bold]
     """
-    from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request
 
     request = Request(
@@ -86,7 +86,7 @@ def check(
                 **verdict.to_dict(),
                 "mechanism": built.to_dict(),
                 "exact_epsilon": exact_epsilon.to_dict(),
-                "expected_loss": None if built.law.kind == "dawa" else built.expected_loss,
+                "expected_loss": None if built.law.data_dependent else built.expected_loss,
                 "notes": notes,
             }
         )

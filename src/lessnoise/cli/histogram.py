@@ -95,7 +95,8 @@ def histogram(
     show = console()
     show.print("wrote " + ", ".join(map(str, written)))
     built = certificate.mechanism
-    show.print(f"mechanism  {built.name}, noise sd per cell {built.standard_deviation:.5g}")
+    noise = "" if built.law.data_dependent else f", noise sd per cell {built.standard_deviation:.5g}"
+    show.print(f"mechanism  {built.name}{noise}")
     show.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {result.unit}")
     if result.release.receipt is not None and budget is not None:
         show.print(f"ledger     record {result.release.receipt.id}; {down(budget.remaining(), 4)} of epsilon left")

@@ -28,9 +28,7 @@ from lessnoise.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.mechanism import Mechanism
-
-BEST = "best"
+    pass
 
 
 @app.command()
@@ -45,7 +43,7 @@ def release(
         typer.Option(
             help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with."
         ),
-    ] = BEST,
+    ] = "best",
     l1_sensitivity: L1Sensitivity = None,
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
@@ -75,7 +73,7 @@ def release(
     from lessnoise.errors import ClaimWarning
     from lessnoise.guarantees import Neighbours
     from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.catalogue import Request, best, find
+    from lessnoise.mechanism.catalogue import Request, choose
     from lessnoise.release.files import check_writable, load_array, write_release
     from lessnoise.rounding import down
 
@@ -97,10 +95,9 @@ def release(
         objective=objective,
         counts=counts,
     )
-    entry = None if mechanism == BEST else find(mechanism)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
-        built = best(request) if entry is None else entry.build(request)
+        built = choose(mechanism, request)
         rng = None if seed is None else np.random.default_rng(seed)
         result = built.release(value, rng, ledger=budget, partition=partition)
     write_release(result, target, force)
@@ -111,7 +108,8 @@ def release(
     out = console()
     out.print(f"wrote {target} and its certificate")
     chosen = "" if built.design is None else f" ({built.design.choice})"
-    out.print(f"mechanism  {built.name}{chosen}{_noise(built)}")
+    noise = "" if built.law.data_dependent else f", noise sd per entry {built.standard_deviation:.5g}"
+    out.print(f"mechanism  {built.name}{chosen}{noise}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
     if certificate.grid is not None:
         out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
@@ -127,12 +125,3 @@ def release(
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:
         out.print(f"[red]warning[/red]    {warning.message}")
-
-
-def _noise(mechanism: Mechanism) -> str:
-    from lessnoise.errors import InvalidInput
-
-    try:
-        return f", noise sd per entry {mechanism.standard_deviation:.5g}"
-    except InvalidInput:  # it depends on the data
-        return ""

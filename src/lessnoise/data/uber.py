@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ROWS, WINDOW_ROWS = 564_516, 3_829
+WINDOW_ROWS = 3_829
 WINDOW = "4/1/2014 00:11 to 4/3/2014 23:57"
 """The window of Ji & Li 2024, case study I: exactly the first 3,829 rows of the file, which is ordered by base."""
 

@@ -256,6 +256,7 @@ _ENTRIES = (
         _standard(builders.r1smg, calibration="published"),
     ),
 )
+BEST = "best"
 CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
@@ -268,6 +269,11 @@ def find(name: str) -> Entry:
     if name not in CATALOGUE:
         raise InvalidInput(f"mechanism={name!r} is not known: choose one of {', '.join(CATALOGUE)}.")
     return CATALOGUE[name]
+
+
+def choose(name: str, request: Request) -> Mechanism:
+    """The mechanism of a name, or what is :func:`best` for the request."""
+    return best(request) if name == BEST else find(name).build(request)
 
 
 def build_all(request: Request) -> list[Mechanism]:
@@ -288,7 +294,7 @@ def _rank(mechanism: Mechanism) -> float:
 
     What depends on the data comes last.
     """
-    if isinstance(mechanism.law, counts.Dawa):
+    if mechanism.law.data_dependent:
         return math.inf
     return mechanism.expected_loss * (1.0 - least.SMALLEST_GAIN if mechanism.name == least.NAME else 1.0)
 

@@ -24,16 +24,12 @@ _WORDS = (
     "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
     "to delta is delta_numeric, and it is included."
 )
-_ROUNDING = (
-    "The output is the real-valued noisy value rounded to the grid, exactly: floating point is covered, for IEEE 754 "
-    "arithmetic and a mathematical library within 4 units of the last place (lessnoise selftest measures it)."
-)
 
 
 def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
     """What the guarantee rests on. Integer noise is drawn and added in integers, so rounding is no concern there."""
     shared = (_SENSITIVITY, _COMPOSITION, _WORDS)
-    return shared if mechanism.law.integer else (*shared, getattr(mechanism.law, "rounding", _ROUNDING))
+    return shared if mechanism.law.integer else (*shared, mechanism.law.rounding)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,9 @@ def counts_png(result: HistogramRelease) -> bytes:
             _bars(axes, summed, result.query.axes[0])
         title = f"Private counts at ({up(guarantee.epsilon)}, {up(guarantee.delta)})"
         private = "" if result.certificate.private else "; seeded, so NOT private"
-        noise = f"{mechanism.name}, noise of sd {text.number(mechanism.standard_deviation, 3)} per cell"
+        noise = mechanism.name
+        if not mechanism.law.data_dependent:
+            noise += f", noise of sd {text.number(mechanism.standard_deviation, 3)} per cell"
         place = (0.0, 1.0), (0, 26), "axes fraction", "offset points"
         axes.annotate(title, *place, fontsize=15, fontweight="bold")
         note = f"{noise}; protects {result.unit}, {guarantee.neighbours.value}{private}"

@@ -15,7 +15,7 @@ from lessnoise.engines import engine_name
 from lessnoise.engines.checks import require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism.catalogue import best, find
+from lessnoise.mechanism.catalogue import choose
 from lessnoise.query import ROW, Axis, Histogram, Unit
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from lessnoise.query.base import Progress
     from lessnoise.release import Certificate, Release
 
-BEST = "best"
 FORMATS = ("parquet", "csv", "npy")
 _STEPS: dict[str, Callable[[NDArray[np.float64], float], NDArray[np.float64]]] = {
     "nonnegative": lambda value, _: postprocess.nonnegative(value),
@@ -35,6 +34,7 @@ _STEPS: dict[str, Callable[[NDArray[np.float64], float], NDArray[np.float64]]] =
     "james-stein": postprocess.james_stein,
     "soft-threshold": postprocess.soft_threshold,
 }
+_NEED_DEVIATION = frozenset({"james-stein", "soft-threshold"})
 POSTPROCESS = tuple(_STEPS)
 """Post-processing steps by name, applied in the order given."""
 
@@ -104,7 +104,7 @@ def private_histogram(
     bins: Sequence[int] | None = None,
     bounds: Sequence[tuple[float, float]] | None = None,
     outside: str = "drop",
-    mechanism: str = BEST,
+    mechanism: str = "best",
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     unit: Unit = ROW,
     engine: str | None = None,
@@ -126,15 +126,15 @@ def private_histogram(
     """
     counts = histogram(query, bins, bounds, outside)
     steps = _steps(postprocess)
-    entry = None if mechanism == BEST else find(mechanism)
     request = counts.request(epsilon, delta, neighbours, unit)
     validation.generator(rng)
-    built = best(request) if entry is None else entry.build(request)  # before the data is read: it may be refused
+    built = choose(mechanism, request)  # before the data is read: it may be refused
+    deviation = built.standard_deviation if _NEED_DEVIATION.intersection(steps) else 0.0
     answer = counts.answer(data, neighbours=neighbours, unit=unit, engine=engine, progress=progress)
     release = built.release(answer.value, rng, **release_options)
     value = release.value.astype(np.float64)
     for step in steps:
-        value = _STEPS[step](value, built.standard_deviation)
+        value = _STEPS[step](value, deviation)
     return HistogramRelease(value, release, counts, unit, engine_name(data, engine), steps)
 
 

@@ -70,6 +70,7 @@ class Dawa(Plain):
 
     kind: ClassVar[str] = "dawa"
     norm: ClassVar[str] = "l1"
+    data_dependent: ClassVar[bool] = True
     rounding: ClassVar[str] = (
         "The buckets are chosen by computation in floating point, and what its rounding could leak is not covered."
     )

@@ -18,8 +18,8 @@ from lessnoise.mechanism.least import family, store
 from lessnoise.mechanism.least.chain import Problem, newton
 from lessnoise.mechanism.least.design import SMALLEST_GAIN
 from lessnoise.mechanism.least.objective import Power, Ramp
-from lessnoise.mechanism.least.staircase import blended, design_epsilon, solve, usable
-from lessnoise.mechanism.least.starts import MAX_STEPS, TooManySteps, begin
+from lessnoise.mechanism.least.staircase import blended, design, solve, usable
+from lessnoise.mechanism.least.starts import TooManySteps, begin
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.least.goal import Goal
@@ -140,7 +140,7 @@ def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
     def certified(law: Shells) -> Shells:
         return calibrated(law, sensitivity=1.0, epsilon=epsilon, delta=delta)
 
-    problem = Problem(dimension, design_epsilon(dimension, epsilon, MAX_STEPS), delta, goal.power)
+    problem = design(dimension, epsilon, delta, goal.power)
     chain = solve(problem)
     best = certified(chain.law())
     if goal.probability is None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from lessnoise.mechanism.families.shells import Shells
-from lessnoise.mechanism.least.chain import Chain, ball_weights, newton
+from lessnoise.mechanism.least.chain import Chain, Problem, ball_weights, newton
 from lessnoise.mechanism.least.line import solve_line
 from lessnoise.mechanism.least.starts import (
     CORE,
@@ -26,7 +26,7 @@ from lessnoise.mechanism.least.starts import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.least.chain import Problem
+    from lessnoise.mechanism.least.objective import Objective
 
     Array = NDArray[np.float64]
 
@@ -276,7 +276,8 @@ def _of_balls(dimension: int, radii: Array, weights: Array) -> Shells:
     return Shells(dimension, (0.0, *radii[kept:].tolist()), tuple((mass / math.fsum(mass)).tolist()))
 
 
-def design_epsilon(dimension: int, epsilon: float, steps: int) -> float:
-    """A hair below epsilon, so that rounding of the heights cannot break the ties h(a) = e^eps h(b)."""
-    size = epsilon * steps + dimension * 20.0 + 2000.0
-    return epsilon - 2.0**-52 * (40.0 * dimension + 40.0 * size + 20.0 * steps)
+def design(dimension: int, epsilon: float, target: float, objective: Objective) -> Problem:
+    """The problem a hair below epsilon, so that rounding of the heights cannot break the ties h(a) = e^eps h(b)."""
+    size = epsilon * MAX_STEPS + dimension * 20.0 + 2000.0
+    slack = 2.0**-52 * (40.0 * dimension + 40.0 * size + 20.0 * MAX_STEPS)
+    return Problem(dimension, epsilon - slack, target, objective)
