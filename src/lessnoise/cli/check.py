@@ -30,7 +30,6 @@ from lessnoise.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -60,6 +59,7 @@ def check(
 
     Example: [bold]lessnoise check r1smg --shape 7921 --sensitivity 1.41421356 --epsilon 1e-5 --delta 1e-7[/bold]
     """
+    from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request
 
     request = Request(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -26,9 +26,6 @@ from lessnoise.cli.app import (
     console,
     print_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command()
