@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 import lessnoise as ln
 from lessnoise.cli import app
 from lessnoise.data import synthetic_city
-from lessnoise.engine import Stream
 from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
@@ -27,6 +26,7 @@ from lessnoise.mechanism.counts.floats import Floats
 from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
+from lessnoise.noise import Stream
 from lessnoise.studies.uber import cell_counts
 
 SIGMAS = 6.5

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.engine import Stream
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.counts import Dawa, Hierarchy
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
@@ -26,6 +25,7 @@ from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.sampling import draw, prepare_noise
+from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessnoise import engine, validation
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
@@ -115,7 +116,7 @@ class Composition:
     def delta_numeric(self, epsilon: float) -> float:
         """What the finite machine adds to delta at an epsilon, over all releases: distances from the ideal add up."""
         drawn = ((part.count, values_drawn(part.mechanism.law, part.mechanism.dimension)) for part in self.parts)
-        each = (count * engine.delta_numeric(epsilon, values) for count, values in drawn)
+        each = (count * noise_engine.delta_numeric(epsilon, values) for count, values in drawn)
         return min(sum(each) * (1.0 + 1e-12), 1.0)
 
     def delta(self, epsilon: float) -> Bracket:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import engine
+from lessnoise import noise as noise_engine
 from lessnoise._version import __version__
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, values_drawn
 
 if TYPE_CHECKING:
-    from lessnoise.engine import Stream
+    from lessnoise.noise import Stream
 
 SCHEMA = 1
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
@@ -62,10 +62,10 @@ class Certificate:
             verdict = mechanism.check()
             exact, holds = verdict.exact, verdict.holds
         epsilon = 1.0 if mechanism.claim is None else mechanism.claim.epsilon
-        numeric = engine.delta_numeric(epsilon, values_drawn(mechanism.law, mechanism.dimension))
+        numeric = noise_engine.delta_numeric(epsilon, values_drawn(mechanism.law, mechanism.dimension))
         return cls(
             mechanism,
-            Guarantee(epsilon, engine.total_delta(exact.upper, numeric), mechanism.neighbours),
+            Guarantee(epsilon, noise_engine.total_delta(exact.upper, numeric), mechanism.neighbours),
             exact,
             numeric,
             grid_step(mechanism.law, mechanism.shape, dtype),

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from lessnoise import engine, validation
-from lessnoise.engine.core import check_out
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
@@ -30,6 +30,7 @@ from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import draw as draw_noise
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine import Sequence, Stream
     from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Sequence, Stream
 
     Array = NDArray[np.float64]
     Stage1 = Literal["safe", "doubled", "dpcomp"]
@@ -226,13 +227,13 @@ def _release(law: Dawa, line: Array, words: Sequence, stage2: Stream) -> Array:
     scale = 1.0 / law.epsilon2
     while Fraction(scale) * Fraction(law.epsilon2) < 1:  # the quotient may have been rounded down
         scale = math.nextafter(scale, math.inf)
-    form = engine.Independent(engine.laplace(), engine.Real.exactly(scale))
+    form = noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
     if law.workload == "cells":  # no query asks for two buckets, so none profits from a total over several
-        fitted = engine.add_noise(form, totals, stage2)
+        fitted = noise_engine.add_noise(form, totals, stage2)
     else:
         weights = greedy_weights(ranges_workload(law, starts, lengths))
         queries = sum(int(mask.sum()) for mask in asked(weights, len(starts)))
-        fitted = fitted_totals(totals, weights, engine.add_noise(form, np.zeros(queries), stage2))
+        fitted = fitted_totals(totals, weights, noise_engine.add_noise(form, np.zeros(queries), stage2))
     return _from_line(law, np.repeat(fitted / lengths, lengths))
 
 

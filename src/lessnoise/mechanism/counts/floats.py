@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.engine import Sequence
+    from lessnoise.noise import Sequence
 
     Array = NDArray[np.float64]
 

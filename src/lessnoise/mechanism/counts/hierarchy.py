@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from lessnoise import engine, validation
-from lessnoise.engine.core import check_out
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
@@ -27,6 +27,7 @@ from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine import Stream
     from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Stream
 
     Array = NDArray[np.float64]
     Noise = Literal["laplace", "gaussian"]
@@ -157,7 +158,7 @@ def hb(
         delta = validation.delta(delta)
         scale = (
             _mu(unit, sensitivity)
-            * gaussian.calibrate(epsilon, engine.reserved(delta, epsilon, unit.nodes))
+            * gaussian.calibrate(epsilon, noise_engine.reserved(delta, epsilon, unit.nodes))
             * (1.0 + 4.0 * _ROUNDING)
         )
         source = OURS
@@ -255,9 +256,11 @@ def _(
     """Noise in every node of the tree, on the grid; then the fit, which only processes what was measured."""
     check_out(out, value.shape, np.dtype(np.float64))
     levels = _levels(law, np.asarray(value, dtype=np.float64))
-    density = engine.laplace() if law.noise == "laplace" else engine.normal()
-    form = engine.Independent(density, engine.Real.exactly(law.scale))
-    measure = engine.prepare_noise(form, np.concatenate([level.ravel() for level in levels]), stream, threads=threads)
+    density = noise_engine.laplace() if law.noise == "laplace" else noise_engine.normal()
+    form = noise_engine.Independent(density, noise_engine.Real.exactly(law.scale))
+    measure = noise_engine.prepare_noise(
+        form, np.concatenate([level.ravel() for level in levels]), stream, threads=threads
+    )
 
     def draw() -> Array:
         flat, start, noisy = measure(), 0, []

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.engine import Isotropic, ShellRadius
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
@@ -40,12 +39,13 @@ from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import noise_form
 from lessnoise.mechanism.target import Target
+from lessnoise.noise import Isotropic, ShellRadius
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.engine import Form
     from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Form
 
     Array = NDArray[np.float64]
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engine import reference
-from lessnoise.engine.grid import BLOCK, reserve
 from lessnoise.errors import InvalidInput
+from lessnoise.noise import reference
+from lessnoise.noise.grid import BLOCK, reserve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine.exact import Real
-    from lessnoise.engine.grid import Grid
-    from lessnoise.engine.stream import Reader, Stream
-    from lessnoise.engine.ziggurat import Density
+    from lessnoise.noise.exact import Real
+    from lessnoise.noise.grid import Grid
+    from lessnoise.noise.stream import Reader, Stream
+    from lessnoise.noise.ziggurat import Density
 
     Floats = NDArray[Any]
 

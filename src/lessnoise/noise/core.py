@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engine.compiled import compiled_kernels
-from lessnoise.engine.grid import BITS, Grid
-from lessnoise.engine.job import Job
-from lessnoise.engine.ziggurat import MARGIN
 from lessnoise.errors import InvalidInput
+from lessnoise.noise.compiled import compiled_kernels
+from lessnoise.noise.grid import BITS, Grid
+from lessnoise.noise.job import Job
+from lessnoise.noise.ziggurat import MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine.forms import Form
-    from lessnoise.engine.stream import Stream
+    from lessnoise.noise.forms import Form
+    from lessnoise.noise.stream import Stream
 
     Floats = NDArray[Any]
 
@@ -42,7 +42,7 @@ def prepare_noise(
     The output is a function of the stream's key, the form, the value and ``bits`` alone. ``path`` ("auto", "numba",
     "numpy"), ``threads`` and ``margin`` (how near a boundary floats may decide) change the time it takes, not a bit.
 
-    >>> from lessnoise.engine import Independent, Real, Stream, add_noise, normal
+    >>> from lessnoise.noise import Independent, Real, Stream, add_noise, normal
     >>> form = Independent(normal(), Real.exactly(2.0))
     >>> seeded = lambda: Stream.of(np.random.default_rng(1))
     >>> bool((add_noise(form, np.zeros(9), seeded()) == add_noise(form, np.zeros(9), seeded(), margin=1e9)).all())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessnoise.engine import (
+from lessnoise.noise import (
     GammaRadius,
     Grid,
     Independent,
@@ -302,7 +302,7 @@ PROGRAM = """
 import sys
 {before}
 import numpy as np
-from lessnoise.engine import Independent, Real, Stream, add_noise, compiled, normal
+from lessnoise.noise import Independent, Real, Stream, add_noise, compiled, normal
 form = Independent(normal(), Real.exactly(1.0))
 y = add_noise(form, np.zeros(3000), Stream.of(np.random.default_rng(1)), path="numba")
 print(bool(compiled._state.ready), float(y.sum()))

@@ -16,12 +16,12 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from lessnoise.engine.ziggurat import LAPLACE, LAYER_BITS, LAYERS, NORMAL, POSITION_BITS, Density
+from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, NORMAL, POSITION_BITS, Density
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lessnoise.engine.stream import Reader
+    from lessnoise.noise.stream import Reader
 
 Interval = tuple[Fraction, Fraction]
 HALF = Fraction(1, 2)

@@ -1,7 +1,7 @@
 """The same block in compiled code. A kernel that meets anything doubtful gives the block up to the reference.
 
 ``scratch`` is (x, pending, places, finals, seconds, rounded), ``tables`` is :attr:`Density.tables`, ``line`` is
-(factor, shift, whole, near, slope, step): see :mod:`lessnoise.engine.job`.
+(factor, shift, whole, near, slope, step): see :mod:`lessnoise.noise.job`.
 """
 # ruff: noqa: ANN001, ANN201, ANN202, ANN003
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped"
@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from lessnoise.engine.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL
+from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL
 
 DONE, DOUBT = 0, 1
 _MASK = np.uint64(LAYERS - 1)

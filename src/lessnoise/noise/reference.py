@@ -1,7 +1,7 @@
 """One block of values with NumPy: the meaning of the kernels, and the path for small vectors.
 
 It takes every decision as the kernels do, and where floats come within a margin of a boundary it asks
-:mod:`lessnoise.engine.exact`. So its output is a function of the words alone, whatever the margins and the path.
+:mod:`lessnoise.noise.exact`. So its output is a function of the words alone, whatever the margins and the path.
 ``margin`` can be raised in tests to send everything to the exact side.
 """
 
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.engine import exact
-from lessnoise.engine.exact import Draw, Real, Word
-from lessnoise.engine.grid import reserve
-from lessnoise.engine.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL, Density
+from lessnoise.noise import exact
+from lessnoise.noise.exact import Draw, Real, Word
+from lessnoise.noise.grid import reserve
+from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL, Density
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.engine.grid import Grid
-    from lessnoise.engine.stream import Reader
+    from lessnoise.noise.grid import Grid
+    from lessnoise.noise.stream import Reader
 
     Array = NDArray[np.float64]
     Indices = NDArray[np.int64]

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lessnoise.engine import exact, reference, ziggurat
-from lessnoise.engine.compiled import compiled_kernels
-from lessnoise.engine.grid import BLOCK
-from lessnoise.engine.norm import lengthened_block
-from lessnoise.engine.ziggurat import LAYER_BITS, LAYERS, POSITION_BITS
+from lessnoise.noise import exact, reference, ziggurat
+from lessnoise.noise.compiled import compiled_kernels
+from lessnoise.noise.grid import BLOCK
+from lessnoise.noise.norm import lengthened_block
+from lessnoise.noise.ziggurat import LAYER_BITS, LAYERS, POSITION_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine.job import Job, Worker
-    from lessnoise.engine.reference import Block
-    from lessnoise.engine.stream import Reader
-    from lessnoise.engine.ziggurat import Density
+    from lessnoise.noise.job import Job, Worker
+    from lessnoise.noise.reference import Block
+    from lessnoise.noise.stream import Reader
+    from lessnoise.noise.ziggurat import Density
 
     Array = NDArray[np.float64]
     Interval = tuple[Fraction, Fraction]

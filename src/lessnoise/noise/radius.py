@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from lessnoise.engine import exact, ziggurat
-from lessnoise.engine.exact import HALF, Draw, Interval, Real, Word
-from lessnoise.engine.stream import SCALARS
 from lessnoise.errors import InvalidInput
+from lessnoise.noise import exact, ziggurat
+from lessnoise.noise.exact import HALF, Draw, Interval, Real, Word
+from lessnoise.noise.stream import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine.stream import Stream
+    from lessnoise.noise.stream import Stream
 
 SMALLEST_K = 1e-3  # ln R is then above -10^6, but for a probability of e^-1000
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise.engine import Independent, Real, Stream, add_noise, normal
-from lessnoise.engine.stream import SEQUENCES, Sequence
+from lessnoise.noise import Independent, Real, Stream, add_noise, normal
+from lessnoise.noise.stream import SEQUENCES, Sequence
 
 FORM = Independent(normal(), Real.exactly(1.0))
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import attack
 import lessnoise as ln
 from lessnoise.cli import app
-from lessnoise.engine import (
+from lessnoise.mechanism.sampling import grid_step
+from lessnoise.noise import (
     GammaRadius,
     Grid,
     Independent,
@@ -40,8 +41,7 @@ from lessnoise.engine import (
     total_delta,
     ziggurat,
 )
-from lessnoise.engine.radius import scalars
-from lessnoise.mechanism.sampling import grid_step
+from lessnoise.noise.radius import scalars
 
 P = 1e-9
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engine import kernels, ziggurat
-from lessnoise.engine.grid import reserve
+from lessnoise.noise import kernels, ziggurat
+from lessnoise.noise.grid import reserve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,7 +27,7 @@ class _State:
             if self.failed or (group, kind) in self.ready:
                 return
             try:
-                from lessnoise.engine import warm
+                from lessnoise.noise import warm
 
                 warm.compile_group(group, kind)
                 self.ready.add((group, kind))
@@ -48,4 +48,4 @@ def compiled_kernels(group: str, kind: type = np.float64, count: int = LARGE, pa
             if _state.values < LOADING:
                 return None
         _state.load(group, kind)
-    return sys.modules["lessnoise.engine.kernels"] if (group, kind) in _state.ready else None
+    return sys.modules["lessnoise.noise.kernels"] if (group, kind) in _state.ready else None

@@ -1,6 +1,6 @@
 """The forms of noise that the engine adds exactly: independent entries, isotropic vectors, integers.
 
-A form says what is added; :func:`lessnoise.engine.core.add_noise` adds it. Matrix noise has a module of its own.
+A form says what is added; :func:`lessnoise.noise.core.add_noise` adds it. Matrix noise has a module of its own.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from lessnoise.engine import exact, reference, ziggurat
-from lessnoise.engine.exact import ZERO, Real
-from lessnoise.engine.grid import BLOCK
-from lessnoise.engine.norm import norm
-from lessnoise.engine.radius import scalars
-from lessnoise.engine.stream import SCALARS
+from lessnoise.noise import exact, reference, ziggurat
+from lessnoise.noise.exact import ZERO, Real
+from lessnoise.noise.grid import BLOCK
+from lessnoise.noise.norm import norm
+from lessnoise.noise.radius import scalars
+from lessnoise.noise.stream import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine.exact import Interval
-    from lessnoise.engine.job import Job, Worker
-    from lessnoise.engine.radius import Radius
-    from lessnoise.engine.stream import Sequence, Stream
-    from lessnoise.engine.ziggurat import Density
+    from lessnoise.noise.exact import Interval
+    from lessnoise.noise.job import Job, Worker
+    from lessnoise.noise.radius import Radius
+    from lessnoise.noise.stream import Sequence, Stream
+    from lessnoise.noise.ziggurat import Density
 
     Floats = NDArray[Any]
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.engine import reference
-from lessnoise.engine.compiled import compiled_kernels
-from lessnoise.engine.reference import Block
-from lessnoise.engine.ziggurat import LAYER_BITS, POSITION_BITS
+from lessnoise.noise import reference
+from lessnoise.noise.compiled import compiled_kernels
+from lessnoise.noise.reference import Block
+from lessnoise.noise.ziggurat import LAYER_BITS, POSITION_BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.engine.exact import Interval
-    from lessnoise.engine.job import Job, Worker
-    from lessnoise.engine.stream import Reader
+    from lessnoise.noise.exact import Interval
+    from lessnoise.noise.job import Job, Worker
+    from lessnoise.noise.stream import Reader
 
     Words = NDArray[np.uint64]
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engine import exact, reference, ziggurat
-from lessnoise.engine.compiled import compiled_kernels
-from lessnoise.engine.core import add_noise
-from lessnoise.engine.exact import Real
-from lessnoise.engine.forms import Form, Independent, Isotropic
-from lessnoise.engine.grid import BLOCK, Grid, reserve
-from lessnoise.engine.job import Worker
-from lessnoise.engine.radius import GammaRadius
-from lessnoise.engine.stream import Stream
-from lessnoise.engine.ziggurat import MARGIN
+from lessnoise.noise import exact, reference, ziggurat
+from lessnoise.noise.compiled import compiled_kernels
+from lessnoise.noise.core import add_noise
+from lessnoise.noise.exact import Real
+from lessnoise.noise.forms import Form, Independent, Isotropic
+from lessnoise.noise.grid import BLOCK, Grid, reserve
+from lessnoise.noise.job import Worker
+from lessnoise.noise.radius import GammaRadius
+from lessnoise.noise.stream import Stream
+from lessnoise.noise.ziggurat import MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
