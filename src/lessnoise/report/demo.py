@@ -84,7 +84,7 @@ class DemoRow:
     @property
     def verdict_word(self) -> str:
         """Holds, fails or is not proved."""
-        return "holds" if self.holds else "fails" if self.verdict.refuted else "not proved"
+        return self.verdict.word
 
     @property
     def standard_deviation(self) -> float:

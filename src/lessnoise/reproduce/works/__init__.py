@@ -1,0 +1,1 @@
+"""The computations of the report, each with its pictures."""
