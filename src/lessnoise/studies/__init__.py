@@ -1,0 +1,1 @@
+"""The case studies: data, mechanisms, results and pictures."""
