@@ -8,10 +8,11 @@ import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
 
-from lessnoise.engine import Stream
+from lessnoise.engine import Integers, Stream, compiled_kernels
+from lessnoise.engine.compiled import LOADING
 from lessnoise.errors import InvalidInput
 from lessnoise.learn import noise
-from lessnoise.mechanism.sampling import prepare_noise
+from lessnoise.mechanism.sampling import noise_form, prepare_noise
 
 if TYPE_CHECKING:
     from lessnoise.learn.accountant import ExactAccountant
@@ -35,6 +36,11 @@ class MechanismOptimizer(DPOptimizer):
         self.sampler = sampler
         self.secure_noise = secure_noise
         self._taken_before: int | None = None
+        plan = accountant.plan
+        if secure_noise and plan.steps * plan.mechanism.dimension >= LOADING:  # so many draws: compile before the first
+            form = noise_form(plan.mechanism.law, plan.mechanism.shape)
+            if not isinstance(form, Integers):
+                compiled_kernels(form.kernels)
 
     def clip_and_accumulate(self) -> None:
         """Refuse what was not accounted for, then let Opacus clip, then refuse what is not finite."""
