@@ -317,6 +317,16 @@ def test_strong_training_learns(torch):
     assert accuracy(tested, torch.from_numpy(images.test_labels).long(), weights, bias) > 0.85
 
 
+def test_learning_rates_are_tried_on_held_out_records(torch, monkeypatch, tmp_path):
+    from lessnoise.studies.learning import strong
+
+    monkeypatch.setattr(strong, "load", lambda name, folder: small(150))
+    lines = []
+    strong.sweep(tmp_path, "cpu", rates=(4.0,), held_out=50, only=("mnist",), report=lines.append)
+    assert len(lines) == 1
+    assert lines[0].startswith("mnist learning rate 4: ")
+
+
 # Results, membership, command line.
 
 
@@ -415,3 +425,12 @@ def test_command_refuses_unknown_words(tmp_path):
     ):
         answer = command(*arguments, "--out", str(tmp_path))
         assert message in str(answer.exception)
+
+
+def test_command_shows_what_results_there_are(tmp_path):
+    answer = command("--out", str(tmp_path))
+    assert answer.exit_code == 0, answer.output
+    assert "wrote" in answer.output
+    rows = json.loads((tmp_path / "numbers.json").read_text())["rows"]
+    assert all(row["guarantee"] for row in rows)
+    assert (tmp_path / "learning.svg").read_bytes().startswith(b"<?xml")

@@ -177,7 +177,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--records", type=int, default=None, help="the first so many training records alone, for trials"
     )
+    parser.add_argument("--sweep", action="store_true", help="only try learning rates of the strong recipe")
     asked = parser.parse_args(arguments)
+    if asked.sweep:
+        from lessnoise.studies.learning.strong import sweep
+
+        sweep(asked.data, asked.device or "cuda", only=tuple(name for name in asked.only if name != "strong"))
+        return
     words = sys.argv[1:] if arguments is None else list(arguments)
     command = "python -m lessnoise.studies.learning.run " + _anonymous(words)
     run_study(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,31 @@ def accuracy(features: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor
     """Share of right answers, by the mean score over views."""
     scores = (features @ weights + bias).mean(0)
     return float((scores.argmax(1) == labels).double().mean())
+
+
+def sweep(
+    data: Path,
+    device: str,
+    *,
+    rates: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0),
+    held_out: int = 5000,
+    only: tuple[str, ...] = ("mnist", "cifar10"),
+    report: Callable[[str], object] = print,
+) -> None:
+    """How learning rates do on training records that are held out. The choice itself is not private."""
+    place = torch.device(device)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for key in only:
+        recipe = settings.STRONG[key]
+        deviation = settings.stored_plan(key, "strong", recipe.epsilon).mechanism.standard_deviation
+        images = load(key, data)
+        features = features_of(images.train, recipe.groups, place, mirrored=key == "cifar10")
+        labels = torch.from_numpy(images.train_labels.copy()).long().to(place)
+        for rate in rates:
+            tried = replace(recipe, learning_rate=rate)
+            weights, bias = train(tried, deviation, features[:, :-held_out], labels[:-held_out], 0)
+            share = accuracy(features[:, -held_out:], labels[-held_out:], weights, bias)
+            report(f"{key} learning rate {rate:g}: {share:.4f} of the held-out records")
 
 
 def run_strong(
