@@ -27,13 +27,9 @@ class ExactPrivacyEngine(PrivacyEngine):
         self._secure, self._generator = secure, generator
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
-        on_cpu = self._generator is not None and self._generator.device.type == "cpu"
         self.dataset = data_loader.dataset
         loader = poisson_loader(
-            data_loader,
-            secure=self._secure,
-            generator=self._generator if on_cpu else None,
-            distributed=distributed,
+            data_loader, secure=self._secure, generator=_on_cpu(self._generator), distributed=distributed
         )
         self._sampler = loader.batch_sampler
         return loader
@@ -61,3 +57,13 @@ class ExactPrivacyEngine(PrivacyEngine):
             sampler=self._sampler,
             secure_noise=self._secure,
         )
+
+
+def _on_cpu(generator: torch.Generator | None) -> torch.Generator | None:
+    """Samples are drawn on the CPU: for a generator of another device, one that it seeds."""
+    import torch
+
+    if generator is None or generator.device.type == "cpu":
+        return generator
+    seed = torch.randint(0, 2**62, (1,), generator=generator, device=generator.device)
+    return torch.Generator().manual_seed(int(seed))

@@ -163,7 +163,8 @@ def _check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> No
 
 
 def _check_randomness(secure_mode: bool, generator: object, ledger: object, partition: object) -> None:
-    validation.choice("secure_mode", int(secure_mode), (0, 1))
+    if not isinstance(secure_mode, bool):
+        raise InvalidInput(f"secure_mode={secure_mode!r} is neither True nor False: pass one of them.")
     if secure_mode and generator is not None:
         raise InvalidInput(
             "generator= and secure_mode=True do not go together: a seeded generator is for experiments, so leave it "
