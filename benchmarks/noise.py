@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import lessnoise as ln
-from lessnoise import engine
+from lessnoise import noise as noise_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,13 +63,13 @@ def ours(value: np.ndarray, threads: int) -> dict[str, Task]:
         "generalized, p = 1.5": ln.GeneralizedGaussian(1.5, SIGMA),
     }
     single, own = value.astype(np.float32), value.copy()
-    shells = engine.Isotropic(engine.ShellRadius((0.0, root, 2 * root, 4 * root), (0.2, 0.5, 0.3), n))
+    shells = noise_engine.Isotropic(noise_engine.ShellRadius((0.0, root, 2 * root, 4 * root), (0.2, 0.5, 0.3), n))
     gaussian = described(laws["Gaussian"], n)
     mechanisms = {name: described(law, n) for name, law in laws.items()}
     tasks: dict[str, Task] = {
         name: lambda m=mechanism: m.release(value, threads=threads) for name, mechanism in mechanisms.items()
     }
-    tasks["shells"] = lambda: engine.add_noise(shells, value, engine.Stream.secure(), threads=threads)
+    tasks["shells"] = lambda: noise_engine.add_noise(shells, value, noise_engine.Stream.secure(), threads=threads)
     tasks["Gaussian, float32"] = lambda: gaussian.release(single, threads=threads)
     tasks["Gaussian, in place"] = lambda: gaussian.release(own, threads=threads, out=own)
     return {f"lessnoise {name}, {threads} thread{'s' * (threads > 1)}": task for name, task in tasks.items()}
@@ -180,7 +180,7 @@ def load_compiled_code() -> None:
     """As a process has done after 2^22 values; before, NumPy draws the same bits."""
     for group in ("independent", "isotropic"):
         for kind in (np.float64, np.float32):
-            engine.compiled_kernels(group, kind)
+            noise_engine.compiled_kernels(group, kind)
 
 
 def first_call() -> list[str]:
@@ -248,9 +248,9 @@ def memory(n: int) -> list[str]:
 
 def tails(count: int) -> list[str]:
     """P(|x| > 5) and P(|x| > 6) of so many standard normals, on two threads."""
-    from lessnoise.engine.selftest import _Half
+    from lessnoise.noise.selftest import _Half
 
-    stream = engine.Stream.secure().claim()
+    stream = noise_engine.Stream.secure().claim()
     halves = [_Half(stream, half) for half in (0, 1)]
     limit = -(-count // (1 << 15))
     start = time.perf_counter()

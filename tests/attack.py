@@ -7,7 +7,7 @@ of 2^-53 never comes from 1. So plain ``value + noise`` gives a neighbour away w
 
 import numpy as np
 
-from lessnoise.engine import Grid
+from lessnoise.noise import Grid
 
 
 def reachable(outputs, value):

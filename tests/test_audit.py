@@ -43,10 +43,12 @@ def too_many(trials, rate):
 def test_clopper_pearson_against_scipy(trials, share, error):
     hits = round(share * trials)
     interval = stats.binomtest(hits, trials).proportion_ci(1.0 - 2.0 * error, method="exact")
-    assert clopper_pearson_lower(hits, trials, error) == pytest.approx(interval.low, rel=1e-6, abs=1e-12)
-    assert clopper_pearson_lower(hits, trials, error) <= interval.low + 1e-15
-    assert clopper_pearson_upper(hits, trials, error) == pytest.approx(interval.high, rel=1e-6)
-    assert clopper_pearson_upper(hits, trials, error) >= interval.high - 1e-15
+    lower, upper = clopper_pearson_lower(hits, trials, error), clopper_pearson_upper(hits, trials, error)
+    # SciPy finds its ends by root search (xtol = 2e-12), so the safe side is checked by the binomial tails themselves.
+    assert lower == pytest.approx(interval.low, rel=1e-6, abs=1e-11)
+    assert upper == pytest.approx(interval.high, rel=1e-6, abs=1e-11)
+    assert hits == 0 or stats.binom.sf(hits - 1, trials, lower) <= error
+    assert hits == trials or stats.binom.cdf(hits, trials, upper) <= error
 
 
 @pytest.mark.parametrize("rule", [Rule(1.0, 1.0, None), Rule(1.0, 1.0, -1.0), Rule(1.0, None, -0.5)])
@@ -262,6 +264,8 @@ def test_the_record_of_claims(monkeypatch):
         mechanism = finding.mechanism
         if mechanism.dimension > 10**6:  # too large to release thousands of times in a test
             continue
+        if mechanism.law.kind == "dawa":  # its leak shows on other inputs than zeros: tests/test_dawa.py
+            continue
         tried += 1
         samples = max(min(10_000, 8 * 10**6 // mechanism.dimension), 300)
         report = ln.audit(mechanism, np.zeros(mechanism.shape), samples=samples, rng=seeded())
@@ -271,7 +275,7 @@ def test_the_record_of_claims(monkeypatch):
             refuted.append(finding.name)
         elif finding.verdict.refuted:  # false, but by too little for so few releases
             assert finding.exact.lower < 1e-4, (finding.name, finding.setting)
-    assert tried == len(CASES) - 1
+    assert tried == len(CASES) - 4
     assert sorted(refuted) == 2 * ["product-noise"] + 4 * ["r1smg"]
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import expit
 
 import lessnoise as ln
-from lessnoise import engine
+from lessnoise import noise as noise_engine
 from lessnoise.audit.attacks import rounding
 from lessnoise.audit.laws import distance, draw_many, log_density_ratio, radial_ratio, worst_shift
 from lessnoise.audit.outputs import Outputs
@@ -72,7 +72,7 @@ def test_an_unknown_law_is_drawn_one_by_one_and_has_no_likelihood():
 
     @noise_form.register(Unknown)
     def _(law, shape):
-        return engine.Independent(engine.normal(), engine.Real.exactly(1.0))
+        return noise_engine.Independent(noise_engine.normal(), noise_engine.Real.exactly(1.0))
 
     assert draw_many(Unknown(), (2, 2), 5, np.random.default_rng(0)).shape == (5, 2, 2)
     assert draw_many(Unknown(), (2, 2), 0, np.random.default_rng(0)).shape == (0, 2, 2)
@@ -93,7 +93,7 @@ class Steps(Plain):
 def test_a_new_isotropic_law_registers_one_function():
     @noise_form.register(Steps)
     def _(law, shape):
-        return engine.Isotropic(engine.ShellRadius(law.edges, law.probabilities, 2))
+        return noise_engine.Isotropic(noise_engine.ShellRadius(law.edges, law.probabilities, 2))
 
     @log_density_ratio.register(Steps)
     def _(law, outputs):

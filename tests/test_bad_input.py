@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise.engine.stream import Reader, Stream
+from lessnoise.noise.stream import Reader, Stream
 
 NAN, INF = math.nan, math.inf
 GOOD = {"epsilon": 0.5, "delta": 1e-6, "sensitivity": 1.0, "shape": (2, 3)}

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessnoise as ln
-from lessnoise.engine import reserved
 from lessnoise.mechanism.calibration import radial_scale
+from lessnoise.noise import reserved
 from oracles import gaussian_sigma, time_limit
 
 # A scale smaller by this much must break the target. Where delta changes more slowly than the scale (members with

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessnoise.engine import Stream
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.curve import delta_of, epsilon_of, gaussian
 from lessnoise.mechanism.families import discrete_sampler as sampler
@@ -24,6 +23,7 @@ from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import quantile, raw_moment
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import draw
+from lessnoise.noise import Stream
 
 curve = importlib.import_module("lessnoise.mechanism.families.discrete_gaussian")  # not the function of that name
 DRAWS = 10**6

@@ -11,6 +11,7 @@ import lessnoise as ln
 from lessnoise import learn
 from lessnoise.composition import published
 
+EXTRA = "needs the extra: pip install 'lessnoise[learn]'"
 MNIST = {"rate": 256 / 60000, "steps": 7031, "records": 60000}
 
 
@@ -30,7 +31,7 @@ def test_gaussian_epsilon_is_that_of_dp_accounting():
 
 
 def test_gaussian_epsilon_is_that_of_opacus():
-    prv = pytest.importorskip("opacus.accountants").PRVAccountant()
+    prv = pytest.importorskip("opacus.accountants", reason=EXTRA).PRVAccountant()
     prv.history = [(1.1, 256 / 60000, 1000)]
     step = learn.gaussian(noise_multiplier=1.1, clip_norm=1, parameters=100)
     ours = learn.TrainingPlan(step, 256 / 60000, 1000, 60000).epsilon(1e-5)
@@ -124,8 +125,8 @@ def test_bad_plans_are_refused_in_one_sentence(change, message):
 
 @pytest.fixture
 def torch():
-    pytest.importorskip("opacus")
-    found = pytest.importorskip("torch")
+    pytest.importorskip("opacus", reason=EXTRA)
+    found = pytest.importorskip("torch", reason=EXTRA)
     found.set_num_threads(1)
     found.manual_seed(0)
     return found

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessnoise as ln
-from lessnoise.engine import Stream, delta_numeric
 from lessnoise.ledger import store, total
 from lessnoise.ledger.history import history
+from lessnoise.noise import Stream, delta_numeric
 
 TRIALS = Path(__file__).parent.parent / "benchmarks" / "ledger_trials.py"
 GAUSSIAN = ln.analytic_gaussian(epsilon=0.3, delta=1e-8, sensitivity=1, shape=3)

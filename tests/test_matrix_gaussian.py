@@ -11,13 +11,13 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 import lessnoise as ln
-from lessnoise.engine import Independent
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import ChiSquareSum, MatrixGaussian, chi_square_sum_quantile, spectrum
 from lessnoise.mechanism.sampling import draw, noise_form
+from lessnoise.noise import Independent
 
 # Probability with which a test of a correct sampler may fail.
 P_VALUE = 1e-15

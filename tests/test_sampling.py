@@ -16,9 +16,9 @@ import pytest
 from scipy import special, stats
 
 import lessnoise as ln
-from lessnoise.engine import GammaRadius, Stream
-from lessnoise.engine.radius import scalars
 from lessnoise.mechanism.sampling import draw, grid_step
+from lessnoise.noise import GammaRadius, Stream
+from lessnoise.noise.radius import scalars
 from oracles import Case, coordinate_cdf, cosine_cdf, radius_cdf
 
 P_FLOOR = 1e-9

@@ -11,10 +11,12 @@ from lessnoise import learn
 from lessnoise.studies.learning import data, results, settings
 from lessnoise.studies.learning.membership import membership
 
+EXTRA = "needs the extra: pip install 'lessnoise[learn]'"
+
 
 @pytest.fixture
 def torch():
-    found = pytest.importorskip("torch")
+    found = pytest.importorskip("torch", reason=EXTRA)
     found.set_num_threads(1)
     return found
 
@@ -95,7 +97,7 @@ def test_networks_have_the_tutorials_parameters(torch):
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_clipped_sums_are_those_of_opacus(torch, name):
     """Same weights, same records: the sum of clipped gradients is what Opacus's optimizer computes."""
-    pytest.importorskip("opacus")
+    pytest.importorskip("opacus", reason=EXTRA)
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 

@@ -6,11 +6,10 @@ calibrated to the same (0.1, 1e-10); totals are epsilons at delta = 1e-6.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib import rc_context
+from look import GRID, SOFT, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 EPSILON, DELTA, TOTAL_DELTA = 0.1, 1e-10, 1e-6
 COUNTS = np.unique(np.round(np.geomspace(1, 1000, 19))).astype(int)
 RATE = 0.01
-INK, SOFT, GRID = "#222222", "#5F5F66", "#DDDDDD"
 # Okabe and Ito's palette, safe for colour-blind readers; every line has its own dashes too.
 STYLES: dict[str, tuple[str, str | tuple[int, tuple[float, ...]]]] = {
     "basic": ("#999999", (0, (1.5, 1.5))),
@@ -133,19 +131,7 @@ def draw() -> Figure:
 
 def main() -> None:
     """Write the picture."""
-    style: dict[Any, Any] = {
-        "font.family": "DejaVu Sans",
-        "text.color": INK,
-        "axes.labelcolor": INK,
-        "axes.edgecolor": "#888888",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": "#444444",
-        "ytick.color": "#444444",
-    }
-    with rc_context(style):
-        figure = draw()
-        figure.savefig(Path(__file__).with_name("composition.png"), metadata={"Software": None})
+    save(draw, "composition.png")
 
 
 if __name__ == "__main__":

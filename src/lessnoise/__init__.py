@@ -15,6 +15,7 @@ from lessnoise.mechanism.builders import (
     radial,
     zhao_gaussian,
 )
+from lessnoise.mechanism.counts import Dawa, Hierarchy, best_branching, dawa, hb
 from lessnoise.mechanism.families import (
     CorrelatedGaussian,
     DiscreteGaussian,
@@ -36,10 +37,14 @@ from lessnoise.mechanism.families import (
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
+from lessnoise.tasks.histogram import HistogramRelease, private_histogram
 
 __all__ = [
+    "Answer",
     "AuditReport",
+    "Axis",
     "Bracket",
     "BudgetExceeded",
     "Certificate",
@@ -47,31 +52,42 @@ __all__ = [
     "ClaimWarning",
     "Composition",
     "CorrelatedGaussian",
+    "Dawa",
     "DiscreteGaussian",
     "GeneralizedGaussian",
+    "Gram",
     "Guarantee",
+    "Hierarchy",
+    "Histogram",
+    "HistogramRelease",
     "InvalidInput",
     "Laplace",
     "Ledger",
     "LedgerError",
     "LessnoiseError",
     "MatrixGaussian",
+    "Mean",
     "Mechanism",
     "MvgConstants",
     "Neighbours",
     "Radial",
     "Release",
     "Shells",
+    "Sum",
+    "Unit",
     "Verdict",
     "__version__",
     "analytic_gaussian",
     "audit",
+    "best_branching",
     "binary_shares",
     "classic_gaussian",
     "compose",
     "correlated_gaussian",
+    "dawa",
     "discrete_gaussian",
     "generalized_gaussian",
+    "hb",
     "improved_mvg_phi",
     "l2_mechanism",
     "laplace",
@@ -80,6 +96,7 @@ __all__ = [
     "mgm",
     "mvg",
     "mvg_constants",
+    "private_histogram",
     "product_noise",
     "r1smg",
     "radial",

@@ -37,3 +37,11 @@ def _budget_exceeded(message: str, remaining: float, requested: float) -> Budget
 
 class ClaimWarning(UserWarning):
     """A published calibration is used outside its stated range, or its claim does not hold."""
+
+
+class MissingExtra(LessnoiseError, ImportError):
+    """An optional part of lessnoise is asked for and not installed; the message names the extra to install."""
+
+
+class EngineFailed(LessnoiseError, RuntimeError):
+    """A data engine died before the answer was complete; nothing was drawn, spent or written."""

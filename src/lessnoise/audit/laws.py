@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.counts import Dawa, Hierarchy
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squared_budget
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw, prepare_noise
+from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +100,20 @@ def _(law: MatrixGaussian, shape: Shape, count: int, rng: np.random.Generator) -
     if law.column_basis is not None:
         noise = noise @ law.column_basis.array.T
     return noise
+
+
+@functools.singledispatch
+def release_many(law: Law, value: Array, count: int, rng: np.random.Generator) -> Array:
+    """As many releases of a value, the first axis counting them."""
+    outputs = draw_many(law, value.shape, count, rng)
+    outputs += value
+    return outputs
+
+
+@release_many.register(Dawa)
+def _(law: Dawa, value: Array, count: int, rng: np.random.Generator) -> Array:
+    releases = [prepare_noise(law, value, Stream.of(rng))() for _ in range(count)]
+    return np.stack(releases) if count else np.empty((0, *value.shape))
 
 
 # The likelihood ratio ln f(n) - ln f(n - v): the best of all attacks (Neyman and Pearson), where densities are known.
@@ -199,6 +216,16 @@ def worst_shift(law: Law, shape: Shape, sensitivity: float) -> Array:
     return shift
 
 
+@worst_shift.register(Hierarchy)
+def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
+    # Opposite corners share no node of the tree below its root.
+    shift = np.zeros(shape)
+    shift.flat[0] = sensitivity
+    if law.neighbours is Neighbours.REPLACE:
+        shift.flat[0], shift.flat[-1] = 0.5 * sensitivity, -0.5 * sensitivity
+    return shift
+
+
 @worst_shift.register(Radial)
 @worst_shift.register(Shells)
 def _(law: Law, shape: Shape, sensitivity: float) -> Array:
@@ -264,5 +291,8 @@ def distance(law: Law, shift: Array) -> float:
     flat = shift.ravel()
     if law.norm == "one-sided linf":  # one individual moves all entries the same way
         return math.inf if flat.min() < 0.0 < flat.max() else float(np.abs(flat).max())
+    if isinstance(law, Hierarchy) and law.neighbours is Neighbours.REPLACE:
+        # A replaced individual takes away at most half of the sensitivity, and adds at most half.
+        return 2.0 * float(max(flat[flat > 0.0].sum(), -flat[flat < 0.0].sum()))
     order = {"l1": 1.0, "l2": 2.0, "lp": getattr(law, "p", 2.0)}[law.norm]
     return float(np.linalg.norm(flat, order))

@@ -21,7 +21,7 @@ def selftest(
     """
     from rich.console import Console
 
-    from lessnoise.engine.selftest import run
+    from lessnoise.noise.selftest import run
 
     start = time.perf_counter()
     with Console(stderr=True).status("starting") as status:

@@ -6,11 +6,13 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessnoise import engine, validation
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.sampling import values_drawn
 
 SCHEMA = 1
 _MOST_STEPS = 10**12
@@ -113,7 +115,8 @@ class Composition:
 
     def delta_numeric(self, epsilon: float) -> float:
         """What the finite machine adds to delta at an epsilon, over all releases: distances from the ideal add up."""
-        each = (part.count * engine.delta_numeric(epsilon, part.mechanism.dimension) for part in self.parts)
+        drawn = ((part.count, values_drawn(part.mechanism.law, part.mechanism.dimension)) for part in self.parts)
+        each = (count * noise_engine.delta_numeric(epsilon, values) for count, values in drawn)
         return min(sum(each) * (1.0 + 1e-12), 1.0)
 
     def delta(self, epsilon: float) -> Bracket:

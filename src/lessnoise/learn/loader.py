@@ -11,8 +11,8 @@ from opacus.data_loader import DPDataLoader
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from lessnoise.engine import Stream
 from lessnoise.errors import InvalidInput
+from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
 
-from lessnoise.engine import Integers, Stream, compiled_kernels
-from lessnoise.engine.compiled import LOADING
 from lessnoise.errors import InvalidInput
 from lessnoise.learn import noise
 from lessnoise.mechanism.sampling import noise_form, prepare_noise
+from lessnoise.noise import Integers, Stream, compiled_kernels
+from lessnoise.noise.compiled import LOADING
 
 if TYPE_CHECKING:
     from lessnoise.learn.accountant import ExactAccountant

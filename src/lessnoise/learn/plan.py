@@ -10,7 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lessnoise import engine, validation
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.composition.published import amortise
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
@@ -66,7 +67,7 @@ class TrainingPlan:
     def delta_numeric(self, epsilon: float, steps: int | None = None) -> float:
         """What the cipher adds to delta: the words of the noise, and those that choose the samples."""
         count = self.steps if steps is None else steps
-        chosen = count * engine.delta_numeric(epsilon, self.records)
+        chosen = count * noise_engine.delta_numeric(epsilon, self.records)
         return min(self.composition(count).delta_numeric(epsilon) + chosen * (1.0 + 1e-12), 1.0)
 
     def delta(self, epsilon: float, steps: int | None = None) -> Bracket:
@@ -74,7 +75,7 @@ class TrainingPlan:
         if steps == 0:
             return Bracket(0.0, 0.0)
         exact = self.composition(steps).delta(epsilon)
-        return Bracket(exact.lower, engine.total_delta(exact.upper, self.delta_numeric(epsilon, steps)))
+        return Bracket(exact.lower, noise_engine.total_delta(exact.upper, self.delta_numeric(epsilon, steps)))
 
     def epsilon(self, delta: float, steps: int | None = None) -> Bracket:
         """Exact epsilon at a delta after all steps, or the first ``steps``; zero before the first."""

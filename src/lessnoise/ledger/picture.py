@@ -63,7 +63,7 @@ def draw(moments: Sequence[Moment], budget: Guarantee, file: BinaryIO, ending: s
         axes.annotate("budget", (0, budget.epsilon), xytext=(4, -4), textcoords="offset points", color=_LIMIT, va="top")
         if moments:
             last = f"{up(moments[-1].epsilon, 4)} spent"
-            axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-6, -12), textcoords="offset points", color=_SPENT,
+            axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-6, -34), textcoords="offset points", color=_SPENT,
                           ha="right")  # fmt: skip
         axes.set_xlim(0, max(counts[-1], 1))
         axes.set_ylim(0, 1.08 * max(budget.epsilon, epsilons[-1]))

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import engine
-from lessnoise.engine import Independent, Integers, Isotropic, Real
-from lessnoise.engine.core import check_out
+from lessnoise import noise as noise_engine
 from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.noise import Independent, Integers, Isotropic, Real
+from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from lessnoise.engine import Form, Stream
+    from lessnoise.noise import Form, Stream
 
     Numbers = NDArray[Any]
 
@@ -32,18 +32,18 @@ def noise_form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
 
 @noise_form.register(Laplace)
 def _(law: Laplace, shape: tuple[int, ...]) -> Form:
-    return Independent(engine.laplace(), Real.exactly(law.scale))
+    return Independent(noise_engine.laplace(), Real.exactly(law.scale))
 
 
 @noise_form.register(Radial)
 def _(law: Radial, shape: tuple[int, ...]) -> Form:
     variance = Fraction(law.scale) ** 2 / 2
     if law.is_gaussian(math.prod(shape)):
-        return Independent(engine.normal(), Real.root(variance))
+        return Independent(noise_engine.normal(), Real.root(variance))
     if law.k == 1.0 and law.p == 2.0:
         # R1SMG: n = v sqrt(sigma_*) z, z ~ N(0, 1) (paper, equation for the random rank-1 noise).
-        return Isotropic(engine.NormalRadius(variance))
-    return Isotropic(engine.GammaRadius(law.k, law.p, law.scale))
+        return Isotropic(noise_engine.NormalRadius(variance))
+    return Isotropic(noise_engine.GammaRadius(law.k, law.p, law.scale))
 
 
 @functools.lru_cache(maxsize=64)
@@ -51,13 +51,17 @@ def _form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
     return noise_form(law, shape)
 
 
+@functools.singledispatch
 def prepare_noise(
     law: Law, value: Numbers, stream: Stream, *, out: Numbers | None = None, threads: int | None = None
 ) -> Callable[[], Numbers]:
-    """Check the value; the function returned draws, and gives the noisy value on the law's grid."""
+    """Check the value; the function returned draws, and gives the noisy value on the law's grid.
+
+    Laws whose noise is not simply added register their own: what they release is a function of noisy counts.
+    """
     form = _form(law, value.shape)
     if not isinstance(form, Integers):
-        return engine.prepare_noise(form, value, stream, out=out, threads=threads)
+        return noise_engine.prepare_noise(form, value, stream, out=out, threads=threads)
     integers = form
     check_out(out, value.shape, np.dtype(np.int64))
 
@@ -68,14 +72,22 @@ def prepare_noise(
     return draw_integers
 
 
+@functools.singledispatch
 def draw(law: Law, shape: tuple[int, ...], rng: np.random.Generator | None = None) -> Numbers:
     """The noise alone, for experiments: what would be added to an array of zeros."""
     zeros = np.zeros(shape, dtype=np.int64 if law.integer else np.float64)
-    return prepare_noise(law, zeros, engine.Stream.of(rng))()
+    return prepare_noise(law, zeros, noise_engine.Stream.of(rng))()
 
 
-def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np.float64) -> float:
-    """Outputs are multiples of this power of two; 1 for integers.
+@functools.singledispatch
+def values_drawn(law: Law, dimension: int) -> int:
+    """How many variables a release draws: the number of entries, unless a law says otherwise."""
+    return dimension
+
+
+@functools.singledispatch
+def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np.float64) -> float | None:
+    """Outputs are multiples of this power of two; 1 for integers, None where the output is computed from noisy counts.
 
     >>> grid_step(Laplace(3.0), (5,))  # 2^-8 of the largest power of two below the deviation, 4.24
     0.015625
@@ -83,4 +95,4 @@ def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np
     form = _form(law, shape)
     if isinstance(form, Integers):
         return 1.0
-    return engine.Grid.of(form.deviation(math.prod(shape)), dtype).step
+    return noise_engine.Grid.of(form.deviation(math.prod(shape)), dtype).step

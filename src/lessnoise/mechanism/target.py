@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lessnoise import engine, validation
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
 
@@ -47,7 +48,7 @@ class Target:
     @property
     def reserved_delta(self) -> float:
         """The delta to calibrate the noise at: what the finite machine adds (``delta_numeric``) is left free."""
-        return engine.reserved(self.delta, self.epsilon, self.dimension)
+        return noise_engine.reserved(self.delta, self.epsilon, self.dimension)
 
     def mechanism(self, name: str, law: Law, source: str) -> Mechanism:
         """A mechanism for this target, with a source's claim to it."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import engine
+from lessnoise import noise as noise_engine
 from lessnoise._version import __version__
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import grid_step
+from lessnoise.mechanism.sampling import grid_step, values_drawn
 
 if TYPE_CHECKING:
-    from lessnoise.engine import Stream
+    from lessnoise.noise import Stream
 
 SCHEMA = 1
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
@@ -24,16 +24,12 @@ _WORDS = (
     "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
     "to delta is delta_numeric, and it is included."
 )
-_ROUNDING = (
-    "The output is the real-valued noisy value rounded to the grid, exactly: floating point is covered, for IEEE 754 "
-    "arithmetic and a mathematical library within 4 units of the last place (lessnoise selftest measures it)."
-)
 
 
 def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
     """What the guarantee rests on. Integer noise is drawn and added in integers, so rounding is no concern there."""
     shared = (_SENSITIVITY, _COMPOSITION, _WORDS)
-    return shared if mechanism.law.integer else (*shared, _ROUNDING)
+    return shared if mechanism.law.integer else (*shared, mechanism.law.rounding)
 
 
 @dataclass(frozen=True)
@@ -42,15 +38,15 @@ class Certificate:
 
     ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of ``exact``, the
     delta of the real-valued noise, plus ``delta_numeric``, what the finite machine adds, rounded up. ``claim_holds``
-    compares the claim with ``exact``. The released numbers are multiples of ``grid``. A release made with a caller's
-    generator is marked ``private=False``.
+    compares the claim with ``exact``. The released numbers are multiples of ``grid``, if there is one. A release made
+    with a caller's generator is marked ``private=False``.
     """
 
     mechanism: Mechanism
     guarantee: Guarantee
     exact: Bracket
     delta_numeric: float
-    grid: float
+    grid: float | None
     claim_holds: bool | None
     private: bool
     randomness: str
@@ -66,10 +62,10 @@ class Certificate:
             verdict = mechanism.check()
             exact, holds = verdict.exact, verdict.holds
         epsilon = 1.0 if mechanism.claim is None else mechanism.claim.epsilon
-        numeric = engine.delta_numeric(epsilon, mechanism.dimension)
+        numeric = noise_engine.delta_numeric(epsilon, values_drawn(mechanism.law, mechanism.dimension))
         return cls(
             mechanism,
-            Guarantee(epsilon, engine.total_delta(exact.upper, numeric), mechanism.neighbours),
+            Guarantee(epsilon, noise_engine.total_delta(exact.upper, numeric), mechanism.neighbours),
             exact,
             numeric,
             grid_step(mechanism.law, mechanism.shape, dtype),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
-from lessnoise.engine import Stream
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import prepare_noise
+from lessnoise.noise import Stream
 from lessnoise.release.certificate import Certificate
 
 if TYPE_CHECKING:

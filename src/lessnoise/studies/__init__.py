@@ -1,1 +1,1 @@
-"""The case studies: data, mechanisms, results and pictures."""
+"""Case studies on real data, each with one command: published settings first, then the comparison on equal terms."""

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lessnoise import engine, validation
-from lessnoise.engine import Form, Independent, Real
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
@@ -29,6 +29,7 @@ from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import noise_form
+from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +152,7 @@ def correlated_gaussian(
     relation = Neighbours.of(neighbours)
     dimension = math.prod(sizes)
     root = math.sqrt(dimension)
-    own_delta = engine.reserved(delta, epsilon, dimension)
+    own_delta = noise_engine.reserved(delta, epsilon, dimension)
     sigma, step = gaussian.calibrate(epsilon, own_delta), 1e-13  # sigma = 1/mu
     while True:
         unit = (0.5 * sensitivity * sigma) ** 2 * (root + 1.0)
@@ -169,7 +170,7 @@ def correlated_gaussian(
 @noise_form.register(CorrelatedGaussian)
 def _(law: CorrelatedGaussian, shape: tuple[int, ...]) -> Form:
     common = Real.root(Fraction(law.common_variance)) if law.common_variance else None
-    return Independent(engine.normal(), Real.root(Fraction(law.own_variance)), common)
+    return Independent(noise_engine.normal(), Real.root(Fraction(law.own_variance)), common)
 
 
 # Loss: a chi-square of one degree of freedom times the large eigenvalue, and one of d - 1 times the small one.

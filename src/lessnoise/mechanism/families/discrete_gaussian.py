@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise import engine, validation
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
@@ -390,7 +391,7 @@ def discrete_gaussian(
             "64-bit integers: use a larger epsilon or delta, or analytic_gaussian."
         )
 
-    own_delta = engine.reserved(delta, epsilon, math.prod(sizes))
+    own_delta = noise_engine.reserved(delta, epsilon, math.prod(sizes))
 
     def keeps(index: int) -> bool:
         return delta_of(grid_law(index), math.prod(sizes), sensitivity, epsilon).upper <= own_delta

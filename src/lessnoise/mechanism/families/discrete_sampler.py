@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lessnoise import engine, validation
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.sampling import noise_form
@@ -45,7 +46,7 @@ from lessnoise.mechanism.sampling import noise_form
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from lessnoise.engine import Sequence
+    from lessnoise.noise import Sequence
 
     Words = NDArray[np.uint64]
     Integers = NDArray[np.int64]
@@ -318,8 +319,8 @@ _sampler = functools.lru_cache(maxsize=64)(_Sampler.of)
 
 
 @noise_form.register(DiscreteGaussian)
-def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> engine.Integers:
-    return engine.Integers(functools.partial(draw_integers, law))
+def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> noise_engine.Integers:
+    return noise_engine.Integers(functools.partial(draw_integers, law))
 
 
 def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Integers:

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lessnoise import engine, validation
-from lessnoise.engine import Form, Independent, Integers, Real
+from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.calibration import radial_scale
@@ -42,6 +42,7 @@ from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import noise_form
 from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
+from lessnoise.noise import Form, Independent, Integers, Real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,7 +241,9 @@ def unit_quantile(p: float, dimension: int, probability: float) -> float:
 @noise_form.register(GeneralizedGaussian)
 def _(law: GeneralizedGaussian, shape: tuple[int, ...]) -> Form | Integers:
     known = law.known(math.prod(shape))
-    return Independent(engine.power(law.p), Real.exactly(law.scale)) if known is None else noise_form(known, shape)
+    return (
+        Independent(noise_engine.power(law.p), Real.exactly(law.scale)) if known is None else noise_form(known, shape)
+    )
 
 
 # Calibration.
@@ -273,7 +276,7 @@ def generalized_gaussian(
     p = GeneralizedGaussian(p, 1.0).p
     dimension = math.prod(sizes)
     exact = GeneralizedGaussian(p, 1.0).known(dimension) is not None
-    own = engine.reserved(delta, epsilon, dimension)
+    own = noise_engine.reserved(delta, epsilon, dimension)
     unit = _exact_scale(p, dimension, epsilon, own) if exact else _bounded_scale(p, dimension, epsilon, own)
     source = "calibrated on the exact curve by lessnoise" if exact else "calibrated on a proved bound by lessnoise"
     law = GeneralizedGaussian(p, unit * sensitivity * (1.0 + 1e-15))

@@ -5,7 +5,7 @@ covariance P = B B^T. In the basis (W, V) the entries of Z are independent norma
 
 * over all shifts of Frobenius norm D the curve is the Gaussian's at mu = D/(min a min b);
 * the loss ||Z||_F^2 is a sum of independent chi-squares of weights (a_i b_j)^2, the eigenvalues of S kron P;
-* sampling takes two products with W and V, never the Kronecker product (:mod:`lessnoise.engine.matrix`).
+* sampling takes two products with W and V, never the Kronecker product (:mod:`lessnoise.noise.matrix`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lessnoise import engine
-from lessnoise.engine import Form, Independent, Real
+from lessnoise import noise as noise_engine
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
@@ -26,6 +25,7 @@ from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.sampling import noise_form
+from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,13 +160,13 @@ def _(law: MatrixGaussian, dimension: int, sensitivity: float, epsilon: float, t
 def _(law: MatrixGaussian, shape: tuple[int, ...]) -> Form:
     rows, columns = law.row_deviations, law.column_deviations
     if rows.is_constant and columns.is_constant:
-        return Independent(engine.normal(), Real.rational(Fraction(rows.smallest) * Fraction(columns.smallest)))
+        return Independent(noise_engine.normal(), Real.rational(Fraction(rows.smallest) * Fraction(columns.smallest)))
     # Equal deviations on a side make the noise invariant under that side's turns.
     bases = (
         None if basis is None or deviations.is_constant else basis.array
         for deviations, basis in ((rows, law.row_basis), (columns, law.column_basis))
     )
-    return engine.Matrix(rows.array(), columns.array(), *bases)
+    return noise_engine.Matrix(rows.array(), columns.array(), *bases)
 
 
 # The loss: moments.

@@ -29,26 +29,27 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.engine import Isotropic, ShellRadius, reserved
 from lessnoise.errors import InvalidInput, LessnoiseError
-from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.guarantees import Bracket, Neighbours
+from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import law_delta
 from lessnoise.mechanism.curve.lune import lune
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import noise_form
+from lessnoise.mechanism.target import Target
+from lessnoise.noise import Isotropic, ShellRadius
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.engine import Form
     from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Form
 
     Array = NDArray[np.float64]
 
 _ULP = 2.0**-52
-OURS = "calibrated on the exact curve by lessnoise"
 
 
 @register
@@ -254,17 +255,15 @@ def shells(
     >>> shells(**steps, sensitivity=1, shape=1, epsilon=1, delta=0.01).check().holds
     True
     """
-    sizes, sensitivity = validation.shape(shape), validation.sensitivity(sensitivity)
-    relation = Neighbours.of(neighbours)
+    sizes = validation.shape(shape)
     law = Shells(math.prod(sizes), _numbers("edges", edges), _numbers("probabilities", probabilities))
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:
-        return Mechanism("shells", law, sizes, sensitivity, relation)
-    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    free = reserved(delta, epsilon, law.dimension)
-    law = calibrated(law, sensitivity=sensitivity, epsilon=epsilon, delta=free)
-    return Mechanism("shells", law, sizes, sensitivity, relation, Claim(epsilon, delta, relation, OURS))
+        return Mechanism("shells", law, sizes, sensitivity, Neighbours.of(neighbours))
+    target = Target.of(epsilon, delta, sensitivity, sizes, neighbours)
+    law = calibrated(law, sensitivity=target.sensitivity, epsilon=target.epsilon, delta=target.reserved_delta)
+    return target.mechanism("shells", law, OURS)
 
 
 def calibrated(law: Shells, *, sensitivity: float, epsilon: float, delta: float) -> Shells:

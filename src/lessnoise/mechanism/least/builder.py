@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.least.design import SMALLEST_GAIN, Design
 from lessnoise.mechanism.least.goal import Goal
-from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.target import Target
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.families.shells import Shells
+    from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.mechanism.target import Shape
 
 NAME = "least-noise"
@@ -50,8 +51,7 @@ def least_noise(
     target, goal = Target.of(epsilon, delta, sensitivity, shape, neighbours), Goal.of(objective)
     answer = find(target.dimension, target.epsilon, target.reserved_delta, target.sensitivity, goal)
     design = Design(goal.name, describe(answer.law, target.dimension), answer.note)
-    claim = Claim(target.epsilon, target.delta, target.neighbours, OURS)
-    return Mechanism(NAME, answer.law, target.shape, target.sensitivity, target.neighbours, claim, design)
+    return replace(target.mechanism(NAME, answer.law, OURS), design=design)
 
 
 def describe(law: Radial | Shells, dimension: int) -> str:
