@@ -1,5 +1,6 @@
 """What all tests share: a cache of their own, and property tests that take the same examples in each run."""
 
+import importlib.util
 import os
 import tempfile
 
@@ -14,3 +15,13 @@ os.environ["PYTEST_LESSNOISE_CACHE"] = os.environ["LESSNOISE_CACHE"]  # shared w
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus") is None:  # the extra "learn"
+    collect_ignore = [
+        *(
+            f"src/lessnoise/learn/{name}.py"
+            for name in ("accountant", "loader", "noise", "optimizer", "privacy_engine")
+        ),
+        *(f"src/lessnoise/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
+        "docs/learning.md",
+    ]
