@@ -9,13 +9,14 @@ from html import escape
 from lessnoise.report.style import CSS
 
 
-def document(title: str, body: str) -> str:
-    """A whole page; nothing is fetched from anywhere."""
+def document(title: str, body: str, css: str = "") -> str:
+    """A whole page, with the page's own rules after the common ones; nothing is fetched from anywhere."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="generator" content="lessnoise">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)} - lessnoise</title>\n<style>{CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)} - lessnoise</title>\n<style>{CSS}{css}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
     )
 
 

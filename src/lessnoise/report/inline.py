@@ -32,7 +32,9 @@ def colour_rules(page: str) -> str:
     names = sorted(set(re.findall(r"var\(--c-([0-9a-f]{6})\)", page)))
     light = "".join(f"--c-{name}:#{name};" for name in names)
     dark = "".join(f"--c-{name}:{night(f'#{name}')};" for name in names)
-    return f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n"
+    return (
+        f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n"
+    )
 
 
 def night(colour: str) -> str:
@@ -43,11 +45,8 @@ def night(colour: str) -> str:
     """
     red, green, blue = (int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    if saturation < _GREY or lightness in (0.0, 1.0):
-        lightness = 0.93 - 0.81 * lightness
-    else:
-        lightness = max(lightness, _LIGHTEST)
-    parts = colorsys.hls_to_rgb(hue, lightness, saturation)
+    grey = saturation < _GREY or lightness in (0.0, 1.0)
+    parts = colorsys.hls_to_rgb(hue, 0.93 - 0.81 * lightness if grey else max(lightness, _LIGHTEST), saturation)
     return "#" + "".join(f"{round(255.0 * part):02x}" for part in parts)
 
 

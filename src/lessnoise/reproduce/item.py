@@ -1,7 +1,7 @@
 """What the report is made of: computations, and the sections that show them.
 
-A :class:`Work` is computed once and stored. A :class:`Section` is one figure or table of the report: it turns the stored
-numbers of its work into words, pictures and tables, and computes nothing itself.
+A :class:`Work` is computed once and stored. A :class:`Section` is one figure or table of the report: it turns the
+stored numbers of its work into words, pictures and tables, and computes nothing itself.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _WAIT = 0.1  # seconds between looks at the progress of the workers
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How one computation ended. ``record`` is what is stored; None if it was left out or failed, for the ``reason``."""
+    """How one computation ended. ``record`` is what is stored, or None, and then ``reason`` says why."""
 
     work: str
     status: str
@@ -207,9 +207,7 @@ def _in_worker(name: str, settings: Settings, out: Path) -> Outcome:
     return _one(name, settings, out, lambda *message: _messages.put(message))
 
 
-def _in_processes(
-    out: Path, settings: Settings, todo: list[Work], jobs: int, tell: Listener
-) -> dict[str, Outcome]:
+def _in_processes(out: Path, settings: Settings, todo: list[Work], jobs: int, tell: Listener) -> dict[str, Outcome]:
     """All of them side by side; if a worker dies, those without a result once more, each in a process of its own."""
     names = [work.name for work in todo]
     found = _pool(out, settings, names, jobs, tell)

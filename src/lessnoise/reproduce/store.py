@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 from importlib import metadata, resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lessnoise._version import __version__
@@ -15,6 +14,7 @@ from lessnoise.files import write_together
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
+    from pathlib import Path
 
     from lessnoise.reproduce.item import Made, Numbers, Work
 

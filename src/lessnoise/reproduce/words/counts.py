@@ -31,14 +31,17 @@ def figure_4(numbers: Numbers) -> Words:
     failing = [row["label"] for row in rows if row["verdict_word"] != "holds"]
     return Words(
         setting=(
-            f"{_data(numbers)}, counted on {_grid(numbers)} cells. R1SMG at ε = {text.number(verdict.claimed.epsilon)}, the "
+            f"{_data(numbers)}, counted on {_grid(numbers)} cells. R1SMG at ε = "
+            f"{text.number(verdict.claimed.epsilon)}, the "
             f"others at ε = {text.number(verdict_of(_of(rows, _GAUSSIAN)).claimed.epsilon)}, δ = "
-            f"{text.number(verdict.claimed.delta)}; Δ² = 2, one pickup replaced (DAWA and H_b: added or removed, as their "
+            f"{text.number(verdict.claimed.delta)}; Δ² = 2, one pickup replaced (DAWA and H_b: added or removed, as "
+            "their "
             "authors' code has it). As in the paper, cells without a pickup count as public knowledge and are grey."
         ),
         paper=(
             f"R1SMG keeps the patterns best. The largest counts on the maps are {PAPER_LARGEST['truth']} in truth, "
-            f"{PAPER_LARGEST['classic-gaussian']} with the classic Gaussian, {PAPER_LARGEST['mvg-published']} with MVG and "
+            f"{PAPER_LARGEST['classic-gaussian']} with the classic Gaussian, {PAPER_LARGEST['mvg-published']} with "
+            "MVG and "
             f"{PAPER_LARGEST['mgm']} with MGM."
         ),
         ours=(
@@ -48,12 +51,14 @@ def figure_4(numbers: Numbers) -> Words:
         ),
         privacy=(
             "Under every map: what is claimed, and what is proved or exact. Of the mechanisms shown, "
-            f"{listed(failing)} {'does' if len(failing) == 1 else 'do'} not keep the claim (red frames). R1SMG: claimed "
+            f"{listed(failing)} {'does' if len(failing) == 1 else 'do'} not keep the claim (red frames). R1SMG: "
+            "claimed "
             f"{text.pair(verdict.claimed)}, exact delta {text.exact_delta(verdict)}."
         ),
         shows=(
             "The clear map is clear because it hides little. Counts are whole numbers, so anyone may round them: "
-            f"{table['exact_tables']:,} of {table['releases']:,} seeded R1SMG releases ({percent(table['share'], 2)}), rounded, "
+            f"{table['exact_tables']:,} of {table['releases']:,} seeded R1SMG releases "
+            f"({percent(table['share'], 2)}), rounded, "
             "are the raw table in every cell, with every pickup in it. Of the analytic Gaussian's releases, "
             f"{_attack(numbers, _GAUSSIAN)['exact_tables']} are. A promise of ε = "
             f"{text.number(verdict.claimed.epsilon)} would allow hardly any difference between two neighbouring tables."
@@ -71,7 +76,8 @@ def figure_4(numbers: Numbers) -> Words:
         facts=(fact(f"R1SMG on {_source(numbers)}", published),),
         headline=(
             f"On the paper's count query R1SMG claims {text.pair(verdict.claimed)}; its exact delta is "
-            f"{text.exact_delta(verdict)}, and {table['exact_tables']:,} of {table['releases']:,} releases, rounded, are the "
+            f"{text.exact_delta(verdict)}, and {table['exact_tables']:,} of {table['releases']:,} releases, rounded, "
+            "are the "
             "exact raw table."
         ),
     )
@@ -89,19 +95,27 @@ def figure_5(numbers: Numbers) -> Words:
             f"{numbers['repetitions']} releases of each mechanism at the settings of figure 4; the loss counts the "
             f"{numbers['occupied_cells']} occupied cells of {_grid(numbers)}."
         ),
-        paper=f"Mean losses: {PAPER_LOSSES}{where}. R1SMG's losses have kurtosis 35/3 and skewness 5/√3 and are called stable.",
+        paper=(
+            f"Mean losses: {PAPER_LOSSES}{where}. R1SMG's losses have kurtosis 35/3 and skewness 5/√3 and are called "
+            "stable."
+        ),
         ours=(
-            f"R1SMG: mean {text.number(losses['mean_valid'], 3)}, expected {text.number(losses['expected_valid'], 3)}; analytic "
+            f"R1SMG: mean {text.number(losses['mean_valid'], 3)}, expected "
+            f"{text.number(losses['expected_valid'], 3)}; analytic "
             f"Gaussian: {text.number(gaussian['losses']['mean_valid'], 3)}, expected "
             f"{text.number(gaussian['losses']['expected_valid'], 3)}. Kurtosis and skewness of R1SMG over all cells: "
-            f"{text.number(losses['observed_kurtosis'], 3)} and {text.number(losses['observed_skewness'], 3)} observed, "
+            f"{text.number(losses['observed_kurtosis'], 3)} and {text.number(losses['observed_skewness'], 3)} "
+            "observed, "
             f"{text.number(losses['kurtosis'])} and {text.number(losses['skewness'])} in theory."
         ),
         privacy=_privacy_list(rows),
         shows=(
-            "Independent noise makes the loss nearly the same in every release. R1SMG has one random length for all cells, so "
-            "its loss varies by orders of magnitude: a long tail of bad releases, and many with next to no noise. Those are the "
-            "ones that give people away. MVG by its published theorem adds far more noise than the paper's figure shows; "
+            "Independent noise makes the loss nearly the same in every release. R1SMG has one random length for all "
+            "cells, so "
+            "its loss varies by orders of magnitude: a long tail of bad releases, and many with next to no noise. "
+            "Those are the "
+            "ones that give people away. MVG by its published theorem adds far more noise than the paper's figure "
+            "shows; "
             "calibrated exactly it is the analytic Gaussian, and so is MGM."
         ),
         pictures=(
@@ -112,7 +126,8 @@ def figure_5(numbers: Numbers) -> Words:
             ),
             Picture(
                 "counts-densities.svg",
-                f"Histogram and density of each mechanism's loss; R1SMG's is piled up at zero with a long tail, kurtosis "
+                "Histogram and density of each mechanism's loss; R1SMG's is piled up at zero with a long tail, "
+                "kurtosis "
                 f"{text.number(losses['observed_kurtosis'], 3)}.",
                 f"The same on axes of their own, with the claimed and the exact delta above each. {_short(published)}",
             ),
@@ -127,13 +142,21 @@ def figure_10(numbers: Numbers) -> Words:
     claim = verdict_of(rows[0]).claimed
     largest = "; ".join(f"{row['label']}: {text.number(row['largest_released'], 2)}" for row in others)
     return Words(
-        setting=f"Figure 10 (appendix D): all mechanisms at R1SMG's ε = {text.number(claim.epsilon)}, δ = {text.number(claim.delta)}.",
+        setting=(
+            f"Figure 10 (appendix D): all mechanisms at R1SMG's ε = {text.number(claim.epsilon)}, δ = "
+            f"{text.number(claim.delta)}."
+        ),
         paper="The others achieve very poor utility; the counts are of the order of 10⁵.",
-        ours=f"So they do. Largest counts on the maps: {largest}; the truth is {text.number(numbers['largest_count_on_the_map'])}.",
+        ours=(
+            f"So they do. Largest counts on the maps: {largest}; the truth is "
+            f"{text.number(numbers['largest_count_on_the_map'])}."
+        ),
         privacy=_privacy_list(rows),
         shows=(
-            "At such an epsilon noise must drown any count: the promise is that the release hardly depends on anyone. The "
-            "mechanisms that keep it show what it costs, and the only clear map, R1SMG's in figure 4, belongs to the one that "
+            "At such an epsilon noise must drown any count: the promise is that the release hardly depends on anyone. "
+            "The "
+            "mechanisms that keep it show what it costs, and the only clear map, R1SMG's in figure 4, belongs to the "
+            "one that "
             "does not keep it. Each map has colours of its own."
         ),
         pictures=tuple(_map("strict", row) for row in others),
@@ -153,16 +176,23 @@ def equal(numbers: Numbers) -> Words:
     means = "; ".join(f"{row['label']}: {text.number(row['mean_loss'], 3)}" for row in rows)
     cells = math.prod(numbers["shape"])
     return Words(
-        setting=f"Not in the paper: every mechanism on the same counts, each at exactly {pair} for one pickup replaced.",
+        setting=(
+            f"Not in the paper: every mechanism on the same counts, each at exactly {pair} for one pickup replaced."
+        ),
         paper="",
         ours=(
-            f"The smallest loss over the occupied cells is {text.number(best['mean_loss'], 3)} ({best['label']}); least noise, "
-            f"which knows nothing of counts, has {text.number(least['mean_loss'], 3)}; R1SMG that keeps the promise has "
-            f"{text.number(r1smg['mean_loss'], 3)}. The other way round, at {true_pair}, which is what published R1SMG really "
+            f"The smallest loss over the occupied cells is {text.number(best['mean_loss'], 3)} ({best['label']}); "
+            "least noise, "
+            f"which knows nothing of counts, has {text.number(least['mean_loss'], 3)}; R1SMG that keeps the promise "
+            "has "
+            f"{text.number(r1smg['mean_loss'], 3)}. The other way round, at {true_pair}, which is what published "
+            "R1SMG really "
             f"has, the analytic Gaussian loses {text.number(gaussian['mean_loss'], 3)} and R1SMG "
             f"{text.number(published['mean_loss'], 3)}, {ratio} times as much."
         ),
-        privacy=f"All at {pair}, proved by each mechanism's own curve; below, all at {true_pair}. {_privacy_list(rows)}",
+        privacy=(
+            f"All at {pair}, proved by each mechanism's own curve; below, all at {true_pair}. {_privacy_list(rows)}"
+        ),
         shows=(
             "On equal terms a noise of rank one is no bargain: all its length lies in one random direction of "
             f"{cells:,}, where the change of one pickup hardly ever points, so it must be enormous to hide "
@@ -173,7 +203,8 @@ def equal(numbers: Numbers) -> Words:
             Picture(
                 "counts-equal.svg",
                 f"Expected losses at equal exact privacy {pair}: {means}.",
-                f"Expected loss over the occupied cells (DAWA: mean of the repetitions). Above: all exactly at {pair}; below: all "
+                "Expected loss over the occupied cells (DAWA: mean of the repetitions). Above: all exactly at "
+                f"{pair}; below: all "
                 f"at {true_pair}, the exact privacy of published R1SMG.",
             ),
             *(_map("equal", row) for row in rows),
@@ -181,11 +212,19 @@ def equal(numbers: Numbers) -> Words:
         tables=(_losses_table(rows, numbers),),
         headline=(
             f"At the privacy that published R1SMG really has, {true_pair}, the plain Gaussian loses "
-            f"{text.number(gaussian['mean_loss'], 3)} where R1SMG loses {text.number(published['mean_loss'], 3)}; at an exact "
+            f"{text.number(gaussian['mean_loss'], 3)} where R1SMG loses {text.number(published['mean_loss'], 3)}; at "
+            "an exact "
             f"{pair} R1SMG loses {text.number(r1smg['mean_loss'], 2)} and the Gaussian "
             f"{text.number(_of(rows, _GAUSSIAN)['mean_loss'], 3)}."
         ),
-        facts=(Fact("Analytic Gaussian, same counts", pair, f"delta {text.exact_delta(verdict_of(_of(rows, _GAUSSIAN)))}", "holds"),),
+        facts=(
+            Fact(
+                "Analytic Gaussian, same counts",
+                pair,
+                f"delta {text.exact_delta(verdict_of(_of(rows, _GAUSSIAN)))}",
+                "holds",
+            ),
+        ),
     )
 
 
@@ -212,7 +251,8 @@ def _data(numbers: Numbers) -> str:
     if not numbers["synthetic"]:
         return f"{numbers['data']}: {numbers['pickups']:,} pickups"
     return (
-        f"{numbers['pickups']:,} pickups of a made-up city, as many as in the paper's three days of New York (its own data come "
+        f"{numbers['pickups']:,} pickups of a made-up city, as many as in the paper's three days of New York (its own "
+        "data come "
         "with --data, without --quick)"
     )
 

@@ -41,8 +41,10 @@ def _figure(numbers: Numbers, data: str) -> Words:
     claims = " and ".join(f"({text.number(epsilon)}, {_DELTA})" for epsilon in budgets)
     return Words(
         setting=(
-            f"{_TITLES[data]}, the tutorial's network with {case['parameters']:,} parameters, batches of {case['batch']}, "
-            f"{case['epochs']} epochs, {case['records']:,} records, claimed {claims}. Full runs of {origin['seeds']} seeds on an "
+            f"{_TITLES[data]}, the tutorial's network with {case['parameters']:,} parameters, batches of "
+            f"{case['batch']}, "
+            f"{case['epochs']} epochs, {case['records']:,} records, claimed {claims}. Full runs of {origin['seeds']} "
+            "seeds on an "
             f"{origin['device']} ({origin['date']}); their results come with the library."
         ),
         paper=f"R1SMG outperforms DP-SGD: {PAPER[data]}.",
@@ -54,8 +56,10 @@ def _figure(numbers: Numbers, data: str) -> Words:
         )
         + ". These are exact compositions of all steps, with sampling.",
         shows=(
-            f"Over a whole training the published R1SMG has a delta above {delta}: it gives no privacy at all. It learns like SGD "
-            "without noise because next to nothing is added. With noise that keeps the claim, it learns nothing; DP-SGD keeps "
+            f"Over a whole training the published R1SMG has a delta above {delta}: it gives no privacy at all. It "
+            "learns like SGD "
+            "without noise because next to nothing is added. With noise that keeps the claim, it learns nothing; "
+            "DP-SGD keeps "
             f"what its exact accountant says, and learns. {_membership(numbers) if data == 'mnist' else ''}"
         ),
         pictures=(
@@ -63,7 +67,8 @@ def _figure(numbers: Numbers, data: str) -> Words:
                 f"learning-{data}.svg",
                 f"Accuracy against epochs at the two budgets. R1SMG as published ends at "
                 f"{percent(published[0]['test_accuracy'])} with an exact delta above {delta}.",
-                f"Test accuracy (lines, bands over seeds) and training accuracy (dashed). R1SMG as published has an exact delta above "
+                "Test accuracy (lines, bands over seeds) and training accuracy (dashed). R1SMG as published has an "
+                "exact delta above "
                 f"{delta} where {_DELTA} is claimed; the table has the exact privacy of every line.",
             ),
         ),
@@ -78,8 +83,10 @@ def _figure(numbers: Numbers, data: str) -> Words:
             for epsilon in budgets
         ),
         headline=(
-            f"Training {_TITLES[data]} with R1SMG as published is claimed to be ({text.number(budgets[0])}, {_DELTA})-private; its "
-            f"exact delta is above {delta}. Calibrated exactly it ends at {percent(_row(rows, 'r1smg', budgets[0])['test_accuracy'])} "
+            f"Training {_TITLES[data]} with R1SMG as published is claimed to be ({text.number(budgets[0])}, "
+            f"{_DELTA})-private; its "
+            f"exact delta is above {delta}. Calibrated exactly it ends at "
+            f"{percent(_row(rows, 'r1smg', budgets[0])['test_accuracy'])} "
             f"accuracy, exact DP-SGD at {percent(_row(rows, 'dpsgd-exact', budgets[0])['test_accuracy'])}."
         )
         if data == "mnist"
@@ -113,7 +120,8 @@ def _membership(numbers: Numbers) -> str:
         return ""
     return (
         f"Was a record in the batch? Of one step of published R1SMG an attack guesses at least "
-        f"{percent(found['right_guesses_proved'])} right, with {percent(found['audit']['confidence'])} confidence, where the claim "
+        f"{percent(found['right_guesses_proved'])} right, with {percent(found['audit']['confidence'])} confidence, "
+        "where the claim "
         f"of the step allows {percent(found['right_guesses_claimed'])}; of DP-SGD's step no attack can exceed "
         f"{percent(gaussian['right_guesses_limit'])}."
     )
@@ -139,6 +147,6 @@ def _table(rows: list[Numbers], numbers: Numbers) -> str:
 
 
 def _verdict(numbers: Numbers, row: Numbers) -> str:
-    """Is the exact delta at the claimed epsilon at most 1e-5?"""
+    """Whether the exact delta at the claimed epsilon is at most 1e-5."""
     low, high = _plan(numbers, row["data"], row["method"], row["claimed_epsilon"])["delta"]
     return "holds" if high <= float(_DELTA) else "fails" if low > float(_DELTA) else "not proved"

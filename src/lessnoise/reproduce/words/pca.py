@@ -28,11 +28,13 @@ def figure_6(numbers: Numbers) -> Words:
     return Words(
         setting=(
             f"{_data(numbers)}. Total deviation Δ of the components, and accuracy of a linear classifier on the first "
-            f"{numbers['components']}; δ = {text.number(numbers['delta'])}, ε from {_range(numbers)} on the axis, R1SMG at 1e-7 "
+            f"{numbers['components']}; δ = {text.number(numbers['delta'])}, ε from {_range(numbers)} on the axis, "
+            "R1SMG at 1e-7 "
             "of it, as in the paper."
         ),
         paper=(
-            f"On Swarm Behaviour (24,016 x 2,400) R1SMG has high utility at ε below 1e-7, with a deviation {PAPER_R1SMG_DEVIATION}, "
+            "On Swarm Behaviour (24,016 x 2,400) R1SMG has high utility at ε below 1e-7, with a deviation "
+            f"{PAPER_R1SMG_DEVIATION}, "
             f"close to the baseline of {PAPER_BASELINE} accuracy."
         ),
         ours=(
@@ -43,9 +45,12 @@ def figure_6(numbers: Numbers) -> Words:
         ),
         privacy=_privacy(points),
         shows=(
-            "R1SMG looks good at an epsilon ten million times smaller because its noise is short, and the exact delta says what "
-            "that is worth. Two of the mechanisms made for this task are no safe comparison either: the Wishart mechanism fails "
-            "its claim, and nothing is proved of PPCA's sampler for several components. MOD-SULQ keeps its claim with far more "
+            "R1SMG looks good at an epsilon ten million times smaller because its noise is short, and the exact delta "
+            "says what "
+            "that is worth. Two of the mechanisms made for this task are no safe comparison either: the Wishart "
+            "mechanism fails "
+            "its claim, and nothing is proved of PPCA's sampler for several components. MOD-SULQ keeps its claim with "
+            "far more "
             f"noise than it needs. {_left_out(numbers)}"
         ),
         pictures=(_picture(numbers, "pca-published.svg", "as published", published),),
@@ -68,9 +73,12 @@ def figure_11(numbers: Numbers) -> Words:
     others = [row for row in _lasts(points) if row["key"] != _PUBLISHED]
     safe = [row for row in others if row["verdict"] == "holds"]
     return Words(
-        setting=f"Figure 11 (appendix D): all mechanisms at 1e-7 of the epsilon, from {_range(numbers)}. {_data(numbers)}.",
+        setting=(
+            f"Figure 11 (appendix D): all mechanisms at 1e-7 of the epsilon, from {_range(numbers)}. {_data(numbers)}."
+        ),
         paper=(
-            f"The others have a deviation {PAPER_OTHERS_SMALL} and accuracy near random guessing; R1SMG has {PAPER_R1SMG_DEVIATION}."
+            f"The others have a deviation {PAPER_OTHERS_SMALL} and accuracy near random guessing; R1SMG has "
+            f"{PAPER_R1SMG_DEVIATION}."
         ),
         ours=(
             f"R1SMG: {_mean(published, 'deviations')}. Of the mechanisms that keep their claim the best has "
@@ -78,7 +86,8 @@ def figure_11(numbers: Numbers) -> Words:
         ),
         privacy=_privacy(points),
         shows=(
-            "At ε of the order of 1e-7 a covariance cannot be told from that of its neighbour, and so nothing can be learnt of it: "
+            "At ε of the order of 1e-7 a covariance cannot be told from that of its neighbour, and so nothing can be "
+            "learnt of it: "
             "mechanisms that keep the promise return random directions. That is what the promise says."
         ),
         pictures=(_picture(numbers, "pca-small.svg", "all at 1e-7 of the epsilon", published),),
@@ -107,26 +116,41 @@ def equal(numbers: Numbers) -> Words:
         ),
     ]
     if "pca-components.svg" in numbers["pictures"]:
-        words = f"First components: without noise, and of one release at exactly {pair} with entry bounds and with clipped rows."
+        words = (
+            f"First components: without noise, and of one release at exactly {pair} with entry bounds and with "
+            "clipped rows."
+        )
         pictures.append(Picture("pca-components.svg", words, words))
     return Words(
-        setting=f"Not in the paper: the same covariance, every mechanism exactly at (ε, {text.number(numbers['delta'])}). {_data(numbers)}.",
+        setting=(
+            f"Not in the paper: the same covariance, every mechanism exactly at (ε, {text.number(numbers['delta'])}). "
+            f"{_data(numbers)}."
+        ),
         paper="",
         ours=(
-            f"At ε = {epsilon} with the paper's entry bounds: least noise has a deviation of {_mean(least, 'deviations')} and an "
-            f"accuracy of {_accuracy(least)}, R1SMG {_mean(r1smg, 'deviations')} and {_accuracy(r1smg)}. With rows clipped to norm "
-            f"{text.number(numbers['clip_norm'])}, least noise has {_mean(clipped, 'deviations')} and {_accuracy(clipped)}."
+            f"At ε = {epsilon} with the paper's entry bounds: least noise has a deviation of "
+            f"{_mean(least, 'deviations')} and an "
+            f"accuracy of {_accuracy(least)}, R1SMG {_mean(r1smg, 'deviations')} and {_accuracy(r1smg)}. With rows "
+            "clipped to norm "
+            f"{text.number(numbers['clip_norm'])}, least noise has {_mean(clipped, 'deviations')} and "
+            f"{_accuracy(clipped)}."
         ),
-        privacy=f"Every point of the picture is exactly (ε, {text.number(numbers['delta'])})-private for one row replaced, by its own curve.",
+        privacy=(
+            f"Every point of the picture is exactly (ε, {text.number(numbers['delta'])})-private for one row "
+            "replaced, by its own curve."
+        ),
         shows=(
-            "On equal terms R1SMG's components are random. What helps is to bound rows well: clipping them to a norm lowers the "
+            "On equal terms R1SMG's components are random. What helps is to bound rows well: clipping them to a norm "
+            "lowers the "
             "sensitivity by far more than any choice of noise does."
         ),
         pictures=tuple(pictures),
         tables=(_table(bounds, numbers), _table(clip, numbers)),
         headline=(
-            f"For principal components at an exact {pair}, R1SMG's deviation is {_mean(r1smg, 'deviations')}, that of random "
-            f"directions; least noise has {_mean(least, 'deviations')}, and {_mean(clipped, 'deviations')} with clipped rows."
+            f"For principal components at an exact {pair}, R1SMG's deviation is {_mean(r1smg, 'deviations')}, that of "
+            "random "
+            f"directions; least noise has {_mean(least, 'deviations')}, and {_mean(clipped, 'deviations')} with "
+            "clipped rows."
         ),
     )
 
@@ -179,7 +203,10 @@ def _range(numbers: Numbers) -> str:
 def _data(numbers: Numbers) -> str:
     rows, features = numbers["shape"]
     many = numbers["repetitions"]
-    return f"{numbers['data']}, {rows:,} x {features:,}, {many} release{'s' if many > 1 else ''} of each mechanism at each epsilon"
+    return (
+        f"{numbers['data']}, {rows:,} x {features:,}, {many} release{'s' if many > 1 else ''} of each mechanism at "
+        "each epsilon"
+    )
 
 
 def _left_out(numbers: Numbers) -> str:
@@ -189,16 +216,22 @@ def _left_out(numbers: Numbers) -> str:
 def _picture(numbers: Numbers, file: str, words: str, published: Numbers) -> Picture:
     return Picture(
         file,
-        f"Deviation and accuracy against epsilon, {words}. R1SMG: deviation {_mean(published, 'deviations')} at the right end, "
+        f"Deviation and accuracy against epsilon, {words}. R1SMG: deviation {_mean(published, 'deviations')} at the "
+        "right end, "
         f"exact delta {_exact(published)}.",
-        f"Total deviation and accuracy, {words}; crosses mark claims that fail. R1SMG's exact delta at the right end is "
+        f"Total deviation and accuracy, {words}; crosses mark claims that fail. R1SMG's exact delta at the right end "
+        "is "
         f"{_exact(published)}, where {text.number(numbers['delta'])} is claimed.",
     )
 
 
 def _table(points: list[Numbers], numbers: Numbers) -> str:
     axis = sorted({point["axis_epsilon"] for point in points})
-    head = ["Mechanism", *(f"Deviation at {text.number(e)}" for e in axis), *(f"Accuracy at {text.number(e)}" for e in axis)]
+    head = [
+        "Mechanism",
+        *(f"Deviation at {text.number(e)}" for e in axis),
+        *(f"Accuracy at {text.number(e)}" for e in axis),
+    ]
     lines = []
     for key in dict.fromkeys(point["key"] for point in points):
         found = sorted((point for point in points if point["key"] == key), key=lambda point: point["axis_epsilon"])

@@ -71,16 +71,19 @@ def table_1(numbers: Numbers) -> Words:
         ),
         privacy=(
             f"R1SMG as published claims {text.pair(verdict.claimed)}; its exact delta at that epsilon is "
-            f"{text.exact_delta(verdict)}. The other three keep their claims; the column of exact deltas shows with how "
+            f"{text.exact_delta(verdict)}. The other three keep their claims; the column of exact deltas shows with "
+            "how "
             "much to spare. Neighbours replace one pickup."
         ),
         shows=(
             "Of the four constants only C_R promises less noise than the Gaussian needs, and only R1SMG fails its "
             "claim. C_A is printed as a lower bound but is a sufficient variance: the analytic Gaussian loses "
             f"{text.number(analytic['exact_loss'] / analytic['constant'], 2)} of it. C_M is far below what MVG's own "
-            "theorem adds. A large kurtosis means a heavy tail, not a stable loss: one release in a thousand loses more "
+            "theorem adds. A large kurtosis means a heavy tail, not a stable loss: one release in a thousand loses "
+            "more "
             f"than {text.number(r1smg['tail'], 3)} times the mean with R1SMG, and {text.number(analytic['tail'], 3)} "
-            f"times with the Gaussian; and one in a thousand loses less than {text.number(r1smg['low'], 2)} of the mean, "
+            f"times with the Gaussian; and one in a thousand loses less than {text.number(r1smg['low'], 2)} of the "
+            "mean, "
             "which is when data leak."
         ),
         pictures=(
@@ -109,19 +112,24 @@ def figure_1(numbers: Numbers) -> Words:
     share = numbers["event_draws"] / numbers["draws"]
     return Words(
         setting=(
-            "Figure 1 shows the triangle of the proof of Theorem 5: f(x), f(x′) and the output s. The proof needs the "
-            f"angle at s within θ₀ = {text.number(theta0, 3)}° of a right angle, at M = {math.prod(numbers['setting']['shape']):,} "
+            "Figure 1 shows the triangle of the proof of Theorem 5: f(x), f(x') and the output s. The proof needs the "
+            f"angle at s within θ₀ = {text.number(theta0, 3)}° of a right angle, at M = "
+            f"{math.prod(numbers['setting']['shape']):,} "
             f"and δ = {text.number(verdict.claimed.delta)}."
         ),
         paper=(
-            "By Lemma 2, on the angle between two independent directions, this holds with probability at least 1 - δ, so "
+            "By Lemma 2, on the angle between two independent directions, this holds with probability at least 1 - δ, "
+            "so "
             "that the two sides together are shorter than 2Δ/cos θ₀."
         ),
         ours=(
-            f"The lemma is right: for independent directions the probability to miss is {text.number(numbers['lemma_exact'], 3)}, "
-            f"below its bound {text.number(numbers['lemma_bound'], 3)}. But the two sides of the triangle are not independent. "
+            "The lemma is right: for independent directions the probability to miss is "
+            f"{text.number(numbers['lemma_exact'], 3)}, "
+            f"below its bound {text.number(numbers['lemma_bound'], 3)}. But the two sides of the triangle are not "
+            "independent. "
             "They end in points that are Δ apart, so for long noise they are nearly parallel. The probability that "
-            f"the proof needs to be {text.number(numbers['event_needed'], 9)} is at most {text.at_most(numbers['event_bound'], 3)}; of "
+            f"the proof needs to be {text.number(numbers['event_needed'], 9)} is at most "
+            f"{text.at_most(numbers['event_bound'], 3)}; of "
             f"{numbers['draws']:,} seeded draws {numbers['event_draws']:,} ({percent(share, 2)}) were in the range."
         ),
         privacy=(
@@ -129,9 +137,12 @@ def figure_1(numbers: Numbers) -> Words:
             f"{text.exact_delta(verdict)}."
         ),
         shows=(
-            f"Each dot is one draw of the published noise. Half of them have an angle below {text.number(median, 2)}° at the "
-            f"output, for a noise {text.number(numbers['median_length'], 3)} times as long as the sensitivity. The blue "
-            "band is where the proof needs all of them. This is the step at which the argument breaks: all that follows "
+            f"Each dot is one draw of the published noise. Half of them have an angle below {text.number(median, 2)}° "
+            "at the "
+            f"output, for a noise {text.number(numbers['median_length'], 3)} times as long as the sensitivity. The "
+            "blue "
+            "band is where the proof needs all of them. This is the step at which the argument breaks: all that "
+            "follows "
             "in the paper, from the constant C_R to the case studies, has the noise of this calibration."
         ),
         pictures=(
@@ -155,35 +166,44 @@ def figure_2(numbers: Numbers) -> Words:
     worst = max(inside, key=lambda row: row["exact"]["lower"])
     return Words(
         setting=(
-            "Figure 2 and Remark 1 explain why R1SMG is stated for ε below 1/M: else the two noises are too short to form "
+            "Figure 2 and Remark 1 explain why R1SMG is stated for ε below 1/M: else the two noises are too short to "
+            "form "
             f"a triangle with the shift. Here M = {numbers['dimension']}, so 1/M = {text.number(limit, 3)}, and "
             f"δ = {text.number(numbers['delta'])}."
         ),
         paper="Below 1/M the mechanism is said to be (ε, δ)-private; above, no claim is made.",
         ours=(
             f"Calibrated as published for ε = {text.number(smallest['epsilon'])}, the exact delta is "
-            f"{text.at_least(smallest['exact']['lower'], 3)}; it grows to {text.at_least(worst['exact']['lower'], 3)} just below "
-            f"1/M, and is {text.at_least(largest['exact']['lower'], 3)} or more at ε = {text.number(largest['epsilon'])}."
+            f"{text.at_least(smallest['exact']['lower'], 3)}; it grows to {text.at_least(worst['exact']['lower'], 3)} "
+            "just below "
+            f"1/M, and is {text.at_least(largest['exact']['lower'], 3)} or more at ε = "
+            f"{text.number(largest['epsilon'])}."
         ),
         privacy=(
-            f"R1SMG: exact delta from {text.at_least(least['exact']['lower'], 3)} to {text.at_most(worst['exact']['upper'], 3)} "
+            f"R1SMG: exact delta from {text.at_least(least['exact']['lower'], 3)} to "
+            f"{text.at_most(worst['exact']['upper'], 3)} "
             f"over the stated range, where {text.number(numbers['delta'])} is claimed. The analytic Gaussian keeps "
             f"{text.number(numbers['delta'])} at every epsilon shown."
         ),
         shows=(
             "The limit 1/M does not separate a range where the claim holds from one where it fails: it fails on both "
-            "sides. The noise is always longer than the shift, and that does not help: the density of R1SMG falls with the "
-            "distance r like r^(1-M), so that even a small difference of two distances tells the two answers apart. The "
-            f"Gaussian that keeps the same promise is {text.multiple(rows[0]['gaussian_length'] / rows[0]['length'])} times "
+            "sides. The noise is always longer than the shift, and that does not help: the density of R1SMG falls "
+            "with the "
+            "distance r like r^(1-M), so that even a small difference of two distances tells the two answers apart. "
+            "The "
+            f"Gaussian that keeps the same promise is {text.multiple(rows[0]['gaussian_length'] / rows[0]['length'])} "
+            "times "
             f"as long at ε = {text.number(rows[0]['epsilon'])}."
         ),
         pictures=(
             Picture(
                 "range-of-epsilon.svg",
                 f"Left: length of the noise against epsilon. Right: exact delta of published R1SMG, at least "
-                f"{text.at_least(least['exact']['lower'], 2)} everywhere, far above the claimed {text.number(numbers['delta'])}.",
+                f"{text.at_least(least['exact']['lower'], 2)} everywhere, far above the claimed "
+                f"{text.number(numbers['delta'])}.",
                 "R1SMG calibrated as published for each epsilon; grey: outside the range of its claim. Exact delta: "
-                f"{text.at_least(smallest['exact']['lower'], 3)} at the left end, claimed {text.number(numbers['delta'])}.",
+                f"{text.at_least(smallest['exact']['lower'], 3)} at the left end, claimed "
+                f"{text.number(numbers['delta'])}.",
             ),
         ),
     )
@@ -196,22 +216,28 @@ def figure_3(numbers: Numbers) -> Words:
     cells, proved = math.prod(numbers["setting"]["shape"]), text.at_least(found["delta"], 3)
     return Words(
         setting=(
-            "Figure 3 shows the directions v = (-1, 2)/√5 and (1, -1, 1)/√3 with their null spaces. A vector u in the null "
+            "Figure 3 shows the directions v = (-1, 2)/√5 and (1, -1, 1)/√3 with their null spaces. A vector u in the "
+            "null "
             "space of the noise would return ⟨u, s⟩ = ⟨u, f(x)⟩ without noise."
         ),
         paper="v is random and secret, so the probability to guess such a vector is zero (section 5.4).",
         ours=(
             f"True, and beside the point. {numbers['guesses']:,} guessed vectors hit the null space "
-            f"{numbers['guesses_in_null_space']} times. But an attacker need not look for it: he knows f(x) and f(x′) and asks "
-            f"which of them is nearer to the output. In {releases:,} seeded releases of {cells:,} counts this simple question "
-            f"proves, with {down_percent(found['confidence'])} confidence, a delta of at least {proved}, where {text.number(verdict.claimed.delta)} is claimed."
+            f"{numbers['guesses_in_null_space']} times. But an attacker need not look for it: he knows f(x) and f(x') "
+            "and asks "
+            f"which of them is nearer to the output. In {releases:,} seeded releases of {cells:,} counts this simple "
+            "question "
+            f"proves, with {down_percent(found['confidence'])} confidence, a delta of at least {proved}, where "
+            f"{text.number(verdict.claimed.delta)} is claimed."
         ),
         privacy=(
-            f"R1SMG as published: claimed {text.pair(verdict.claimed)}, exact delta {text.exact_delta(verdict)}; proved by "
+            f"R1SMG as published: claimed {text.pair(verdict.claimed)}, exact delta {text.exact_delta(verdict)}; "
+            "proved by "
             f"this attack alone: at least {proved}."
         ),
         shows=(
-            "One attack that fails is no proof of privacy. Differential privacy is a statement about all attacks at once, "
+            "One attack that fails is no proof of privacy. Differential privacy is a statement about all attacks at "
+            "once, "
             "and the exact delta is the success of the best one. The comparison of two distances comes within "
             f"{percent(1.0 - found['delta'] / verdict.exact.upper, 2)} of it, and the output is nearer to its own "
             f"answer in {percent(numbers['nearer_to_its_own'])} of the releases."
@@ -219,14 +245,17 @@ def figure_3(numbers: Numbers) -> Words:
         pictures=(
             Picture(
                 "null-space.svg",
-                "Left and middle: a direction on the circle and on the sphere with its null space. Right: the logarithm of two "
+                "Left and middle: a direction on the circle and on the sphere with its null space. Right: the "
+                "logarithm of two "
                 f"distances separates releases of neighbouring tables; the attack proves delta at least {proved}.",
-                "Left, middle: the paper's directions and null spaces. Right: which of the two answers is nearer, for seeded "
+                "Left, middle: the paper's directions and null spaces. Right: which of the two answers is nearer, for "
+                "seeded "
                 f"releases of both at the paper's setting. {_short_privacy(numbers)}",
             ),
         ),
         headline=(
-            f"A vector in the null space of the noise cannot be guessed, as the paper says; asking which of two answers is "
+            "A vector in the null space of the noise cannot be guessed, as the paper says; asking which of two "
+            "answers is "
             f"nearer to the output needs none, and proves delta ≥ {proved}."
         ),
     )
@@ -238,9 +267,7 @@ def figure_9(numbers: Numbers) -> Words:
     epsilon = max(numbers["epsilons"])
     chosen = [row for row in rows if row["epsilon"] == epsilon]
     first, last = chosen[0], chosen[-1]
-    least, most = (
-        pick(rows, key=lambda row: row["r1smg_delta"]) for pick in (min, max)
-    )
+    least, most = (pick(rows, key=lambda row: row["r1smg_delta"]) for pick in (min, max))
     claimed, epsilons = text.number(numbers["delta"]), ", ".join(map(text.number, numbers["epsilons"]))
     head = ("M", "R1SMG, published", "its exact δ", "classic Gaussian", "analytic, exact", "analytic, the paper's C_A")
     shown = chosen[:: max(1, len(chosen) // 6)]
@@ -263,8 +290,10 @@ def figure_9(numbers: Numbers) -> Words:
         ),
         paper="The Gaussian losses grow with M; R1SMG's falls and tends to 2/ε.",
         ours=(
-            f"The same curves: at ε = {text.number(epsilon)} R1SMG's loss falls from {text.number(first['r1smg'], 3)} to "
-            f"{text.number(last['r1smg'], 3)}, and 2/ε = {text.number(2.0 / epsilon)}; the analytic Gaussian's grows from "
+            f"The same curves: at ε = {text.number(epsilon)} R1SMG's loss falls from {text.number(first['r1smg'], 3)} "
+            "to "
+            f"{text.number(last['r1smg'], 3)}, and 2/ε = {text.number(2.0 / epsilon)}; the analytic Gaussian's grows "
+            "from "
             f"{text.number(first['analytic_exact'], 3)} to {text.number(last['analytic_exact'], 3)}."
         ),
         privacy=(
@@ -272,23 +301,28 @@ def figure_9(numbers: Numbers) -> Words:
             f"{text.at_most(most['r1smg_delta'], 3)}. The two Gaussians keep {claimed}."
         ),
         shows=(
-            f"The falling curve is bought with privacy. As M grows from {first['dimension']} to {last['dimension']:,}, the "
+            f"The falling curve is bought with privacy. As M grows from {first['dimension']} to "
+            f"{last['dimension']:,}, the "
             f"exact delta at ε = {text.number(epsilon)} grows from {text.at_most(first['r1smg_delta'], 2)} to "
-            f"{text.at_most(last['r1smg_delta'], 2)}, up to {text.multiple(most['r1smg_delta'] / numbers['delta'])} times the "
+            f"{text.at_most(last['r1smg_delta'], 2)}, up to {text.multiple(most['r1smg_delta'] / numbers['delta'])} "
+            "times the "
             "claim. A noise of constant length in ever more dimensions hides ever less."
         ),
         pictures=(
             Picture(
                 "loss-against-dimension.svg",
-                f"Above: expected loss against M; R1SMG falls to {text.number(last['r1smg'], 3)}, the Gaussians grow. Below: "
+                f"Above: expected loss against M; R1SMG falls to {text.number(last['r1smg'], 3)}, the Gaussians grow. "
+                "Below: "
                 f"the exact delta of R1SMG grows to {text.at_most(most['r1smg_delta'], 2)}; {claimed} is claimed.",
-                "Expected loss against M, and below it the exact delta of published R1SMG on the same axis; solid, dashed, "
+                "Expected loss against M, and below it the exact delta of published R1SMG on the same axis; solid, "
+                "dashed, "
                 f"dotted: ε = {epsilons}. Exact delta up to {text.at_most(most['r1smg_delta'], 3)}, claimed {claimed}.",
             ),
         ),
         tables=(rows_table(head, lines, f"Expected losses at epsilon {text.number(epsilon)}"),),
         headline=(
-            f"R1SMG's loss falls as M grows because its privacy goes: at ε = {text.number(epsilon)} the exact delta grows to "
+            f"R1SMG's loss falls as M grows because its privacy goes: at ε = {text.number(epsilon)} the exact delta "
+            "grows to "
             f"{text.at_most(last['r1smg_delta'], 2)}, where {claimed} is claimed."
         ),
     )

@@ -61,7 +61,11 @@ def _numbers(result: UberResult) -> Numbers:
     numbers = {**result.to_dict(), "synthetic": result.synthetic}
     for part, rows in parts.items():
         for values, row in zip(numbers[part], rows, strict=True):
-            values |= {"colour": pictures.colour(row), "mean_loss": row.losses.mean_valid, "verdict_word": row.verdict_word}
+            values |= {
+                "colour": pictures.colour(row),
+                "mean_loss": row.losses.mean_valid,
+                "verdict_word": row.verdict_word,
+            }
     return numbers
 
 

@@ -93,7 +93,13 @@ def _angle_picture(numbers: Numbers) -> bytes:
         axes.set_xlabel("length of the noise / sensitivity (logarithmic)")
         axes.set_ylabel("angle at the output")
         axes.annotate(
-            "where the proof needs it", (0.98, 90.0), (0, 9), ("axes fraction", "data"), "offset points", ha="right", fontsize=9
+            "where the proof needs it",
+            (0.98, 90.0),
+            (0, 9),
+            ("axes fraction", "data"),
+            "offset points",
+            ha="right",
+            fontsize=9,
         )
         axes.annotate("where it is", (0.5, 0.30), xycoords="axes fraction", fontsize=9, color=_PUBLISHED)
         return svg(figure)
@@ -108,7 +114,7 @@ def _triangles(axes: Axes) -> None:
         axes.plot(*zip(second, apex, strict=True), color=_GAUSSIAN, linewidth=1.6)
         axes.plot(*apex, "o", color=INK, markersize=5)
         axes.annotate("f(x)", first, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
-        axes.annotate("f(x′)", second, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
+        axes.annotate("f(x')", second, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
         axes.annotate("output", apex, (0, 7), textcoords="offset points", ha="center", fontsize=8.5)
         axes.annotate(title, (left + 0.5, -0.62), ha="center", fontsize=9)
     axes.set_xlim(-0.35, 2.9)
@@ -133,7 +139,8 @@ def make_null_space(
     tick(progress, f"attack on {samples:,} releases", 0, 1)
     found = audit(mechanism, np.zeros(mechanism.shape), attacks=["nearest"], samples=samples, rng=rng)
     scores = [_scores(mechanism, sign, 4000, rng) for sign in (1.0, -1.0)]
-    edges = np.linspace(*np.quantile(np.concatenate(scores), [0.05, 0.95]), 41)
+    low, high = np.quantile(np.concatenate(scores), [0.05, 0.95])
+    edges = np.linspace(float(low), float(high), 41)
     numbers = {
         "setting": setting,
         **judged(mechanism, "R1SMG, published"),
@@ -166,13 +173,16 @@ def _null_space_picture(numbers: Numbers) -> bytes:
         _sphere(figure.add_axes((0.26, 0.0, 0.30, 0.94), projection="3d"))
         axes = figure.add_axes((0.61, 0.17, 0.375, 0.66))
         edges = np.array(numbers["edges"])
-        for key, colour, label in (("of_value", _PUBLISHED, "releases of x"), ("of_neighbour", _GAUSSIAN, "of its neighbour x′")):
+        for key, colour, label in (
+            ("of_value", _PUBLISHED, "releases of x"),
+            ("of_neighbour", _GAUSSIAN, "of its neighbour x'"),
+        ):
             axes.stairs(numbers[key], edges, color=colour, fill=True, alpha=0.35)
             axes.stairs(numbers[key], edges, color=colour, linewidth=1.6, label=label)
         axes.axvline(0.0, color=INK, linewidth=1.0)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        axes.set_xlabel("M ln(distance to f(x′) / distance to f(x))")
+        axes.set_xlabel("M ln(distance to f(x') / distance to f(x))")
         axes.legend(frameon=False, fontsize=8.5, loc="upper left")
         axes.set_title("Which answer is nearer?", fontsize=10, fontweight="bold", loc="left")
         return svg(figure)

@@ -33,8 +33,10 @@ def make(folder: str | None, progress: Progress | None, *, seed: int, samples: i
         "names": results.NAMES,
         "plans": {name: _plan(plan) for name, plan in settings.stored_plans().items()},
         "membership": attacked,
-        "cases": {name: {"records": c.records, "parameters": c.parameters, "epochs": c.epochs, "batch": c.batch}
-                  for name, c in settings.CASES.items()},
+        "cases": {
+            name: {"records": c.records, "parameters": c.parameters, "epochs": c.epochs, "batch": c.batch}
+            for name, c in settings.CASES.items()
+        },
         "runs": {name: _origin(results.read(name)) for name in settings.CASES},
     }
     return Made(numbers, pictures)

@@ -165,7 +165,11 @@ def _dimensions_picture(numbers: Numbers) -> bytes:
                     note, (sizes[-1], last[key]), (6, 0), textcoords="offset points", va="center", fontsize=8.5
                 )
             lower.plot(
-                sizes, [row["r1smg_delta"] for row in rows], color=COLOURS["r1smg-published"], linestyle=dashes, linewidth=1.8
+                sizes,
+                [row["r1smg_delta"] for row in rows],
+                color=COLOURS["r1smg-published"],
+                linestyle=dashes,
+                linewidth=1.8,
             )
         lower.axhline(numbers["delta"], color=INK, linewidth=1.2)
         place = (1.0, numbers["delta"])
@@ -209,7 +213,7 @@ def make_range(
     rows = []
     for done, epsilon in enumerate(epsilons):
         tick(progress, f"epsilon = {epsilon:.2g}", done, len(epsilons))
-        target = {"epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "shape": dimension}
+        target: Numbers = {"epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "shape": dimension}
         published, gaussian = builders.r1smg(**target, calibration="published"), builders.analytic_gaussian(**target)
         exact = published.delta(epsilon)
         rows.append(
@@ -221,7 +225,13 @@ def make_range(
                 "gaussian_exact": gaussian.delta(epsilon).to_dict(),
             }
         )
-    numbers = {"delta": delta, "sensitivity": sensitivity, "dimension": dimension, "limit": 1.0 / dimension, "rows": rows}
+    numbers = {
+        "delta": delta,
+        "sensitivity": sensitivity,
+        "dimension": dimension,
+        "limit": 1.0 / dimension,
+        "rows": rows,
+    }
     return Made(numbers, {"range-of-epsilon.svg": _range_picture(numbers)})
 
 
@@ -237,7 +247,11 @@ def _range_picture(numbers: Numbers) -> bytes:
             quiet_axes(axes, log="xy")
             axes.set_xlim(epsilons[0], epsilons[-1])
         left.plot(
-            epsilons, [row["length"] for row in rows], color=COLOURS["r1smg-published"], label="R1SMG, published", linewidth=2
+            epsilons,
+            [row["length"] for row in rows],
+            color=COLOURS["r1smg-published"],
+            label="R1SMG, published",
+            linewidth=2,
         )
         left.plot(
             epsilons,
@@ -248,13 +262,19 @@ def _range_picture(numbers: Numbers) -> bytes:
             linewidth=2,
         )
         left.axhline(1.0, color=INK, linewidth=1.0)
-        left.annotate("the shift to hide", (0.02, 1.0), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5)
+        left.annotate(
+            "the shift to hide", (0.02, 1.0), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5
+        )
         left.set_ylabel("noise length / shift (root mean square)")
         left.legend(frameon=False, fontsize=8.5, loc="upper right")
         right.plot(epsilons, [row["exact"]["upper"] for row in rows], color=COLOURS["r1smg-published"], linewidth=2)
         right.axhline(numbers["delta"], color=VERDICT_COLOURS["holds"], linewidth=1.4)
-        right.annotate("claimed", (0.02, numbers["delta"]), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5)
-        right.annotate("exact", (0.02, rows[0]["exact"]["upper"]), (0, 7), ("axes fraction", "data"), "offset points", fontsize=8.5)
+        right.annotate(
+            "claimed", (0.02, numbers["delta"]), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5
+        )
+        right.annotate(
+            "exact", (0.02, rows[0]["exact"]["upper"]), (0, 7), ("axes fraction", "data"), "offset points", fontsize=8.5
+        )
         right.set_ylim(numbers["delta"] / 10.0, 3.0)
         right.set_ylabel("δ of R1SMG, published")
         note = "above 1/M"
