@@ -69,6 +69,8 @@ def exact_delta(verdict: Verdict) -> str:
     if bracket.lower == 0.0 < bracket.upper:
         return f"at most {at_most(bracket.upper, 2)}"
     if bracket.upper > 1.5 * bracket.lower > 0.0:
+        if verdict.holds:
+            return f"at most {at_most(bracket.upper, 2)}"
         return f"at least {at_least(bracket.lower, 2)}"
     return exact(bracket)
 

@@ -49,12 +49,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a section. ``alt`` says its main number; ``failing`` frames what does not keep its claim."""
+    """A picture of a section. ``alt`` says its main number; ``failing`` frames what does not keep its claim.
+
+    ``small`` ones stand side by side, each with a ``title``.
+    """
 
     file: str
     alt: str
     caption: str
     small: bool = False
+    title: str = ""
     failing: bool = False
 
 
@@ -72,7 +76,7 @@ class Fact:
 class Words:
     """What a section says. ``privacy`` is the exact privacy of what is shown, and is never empty.
 
-    ``headline`` is a sentence for the summary of the whole report.
+    ``fails`` says that something shown does not keep its claim. ``headline`` is a sentence for the summary.
     """
 
     setting: str
@@ -83,6 +87,7 @@ class Words:
     pictures: tuple[Picture, ...] = ()
     tables: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
+    fails: bool = False
     headline: str = ""
 
 

@@ -146,12 +146,11 @@ def _heading(section: Section) -> str:
 
 
 def _section(section: Section, words: Words, outcome: Outcome, run: Run) -> str:
-    failing = any(fact.verdict == "fails" for fact in words.facts) or any(picture.failing for picture in words.pictures)
     terms = [
         ("The setting", words.setting, ""),
         ("The paper says", words.paper, ""),
         ("We find", words.ours, ""),
-        ("Exact privacy", words.privacy, ' class="exact failing"' if failing else ' class="exact"'),
+        ("Exact privacy", words.privacy, ' class="exact failing"' if words.fails else ' class="exact"'),
     ]
     entries = "\n".join(f"<dt>{name}</dt><dd{kind}>{prose(said)}</dd>" for name, said, kind in terms if said)
     large = [_figure(picture, section, run) for picture in words.pictures if not picture.small]
@@ -175,7 +174,8 @@ def _section(section: Section, words: Words, outcome: Outcome, run: Run) -> str:
 
 def _figure(picture: Picture, section: Section, run: Run) -> str:
     content = (run.out / store.FIGURES / picture.file).read_bytes()
-    caption = f"<figcaption>{prose(picture.caption)}</figcaption>"
+    title = f"<strong>{prose(picture.title)}</strong>, " if picture.title else ""
+    caption = f"<figcaption>{title}{prose(picture.caption)}</figcaption>"
     if picture.file.endswith(".svg"):
         name = re.sub(r"\W", "-", f"{section.name}-{picture.file[:-4]}")
         inside = inline_svg(content, name, picture.alt)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lessnoise.reproduce.item import Numbers
 
+_LONG = 30  # characters beyond which a cell may break its line
 _CHIPS = {"holds": "holds", "fails": "fails", "refuted": "fails"}
 
 
@@ -33,6 +34,11 @@ def fact(what: str, values: Numbers) -> Fact:
     return Fact(what, text.pair(verdict.claimed), f"delta {text.exact_delta(verdict)}", verdict.word)
 
 
+def count_query(shape: Sequence[int]) -> str:
+    """What the summary calls R1SMG on the paper's count query."""
+    return f"R1SMG, {' x '.join(map(str, shape))} counts (Figure 4)"
+
+
 def chip(word: str) -> str:
     """A verdict as a coloured word."""
     return f'<span class="verdict {_CHIPS.get(word, "open")}">{escape(word)}</span>'
@@ -48,7 +54,10 @@ def rows_table(head: Sequence[str], rows: Iterable[tuple[str, str | None, Sequen
 
 
 def _cell(content: str) -> str:
-    return f"<td>{content if content.startswith('<span class=') else prose(content)}</td>"
+    if content.startswith("<span class="):
+        return f"<td>{content}</td>"
+    opening = '<td class="wide">' if len(content) > _LONG else "<td>"
+    return f"{opening}{prose(content)}</td>"
 
 
 def listed(words: Sequence[str]) -> str:

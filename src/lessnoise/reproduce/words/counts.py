@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise.report import text
 from lessnoise.reproduce.item import Fact, Picture, Words
-from lessnoise.reproduce.words.common import chip, fact, listed, percent, rows_table, verdict_of
+from lessnoise.reproduce.words.common import chip, count_query, fact, listed, percent, rows_table, verdict_of
 from lessnoise.reproduce.works.counts import map_file
 
 if TYPE_CHECKING:
@@ -67,13 +67,15 @@ def figure_4(numbers: Numbers) -> Words:
             Picture(
                 "counts-truth.png",
                 f"The true counts on {occupied} occupied cells, at most {largest} in a cell.",
-                f"The truth, not private. Largest count {largest}",
+                f"not private, largest count {largest}",
                 small=True,
+                title="The truth",
             ),
             *(_map("paper", row) for row in rows),
         ),
         tables=(_losses_table(rows, numbers),),
-        facts=(fact(f"R1SMG on {_source(numbers)}", published),),
+        facts=(fact(count_query(numbers["shape"]), published),),
+        fails=bool(failing),
         headline=(
             f"On the paper's count query R1SMG claims {text.pair(verdict.claimed)}; its exact delta is "
             f"{text.exact_delta(verdict)}, and {table['exact_tables']:,} of {table['releases']:,} releases, rounded, "
@@ -89,7 +91,8 @@ def figure_5(numbers: Numbers) -> Words:
     published, gaussian = _of(rows, _PUBLISHED), _of(rows, _GAUSSIAN)
     losses = published["losses"]
     means = "; ".join(f"{row['label']}: {text.number(row['losses']['mean_valid'], 3)}" for row in rows)
-    where = "" if not numbers["synthetic"] else " (of the paper's data, not of this made-up city)"
+    where = " (of the paper's data, not of this made-up city)" if numbers["synthetic"] else ""
+    circle = "" if numbers["synthetic"] else ", and the paper's mean (circle)"
     return Words(
         setting=(
             f"{numbers['repetitions']} releases of each mechanism at the settings of figure 4; the loss counts the "
@@ -109,6 +112,7 @@ def figure_5(numbers: Numbers) -> Words:
             f"{text.number(losses['kurtosis'])} and {text.number(losses['skewness'])} in theory."
         ),
         privacy=_privacy_list(rows),
+        fails=True,
         shows=(
             "Independent noise makes the loss nearly the same in every release. R1SMG has one random length for all "
             "cells, so "
@@ -122,7 +126,7 @@ def figure_5(numbers: Numbers) -> Words:
             Picture(
                 "counts-losses.svg",
                 f"Losses of all repetitions on one logarithmic axis. Means: {means}.",
-                f"Loss of each release, its mean (diamond) and the paper's mean (circle). {_short(published)}",
+                f"Loss of each release and its mean (diamond){circle}. {_short(published)}",
             ),
             Picture(
                 "counts-densities.svg",
@@ -152,6 +156,7 @@ def figure_10(numbers: Numbers) -> Words:
             f"{text.number(numbers['largest_count_on_the_map'])}."
         ),
         privacy=_privacy_list(rows),
+        fails=True,
         shows=(
             "At such an epsilon noise must drown any count: the promise is that the release hardly depends on anyone. "
             "The "
@@ -219,7 +224,7 @@ def equal(numbers: Numbers) -> Words:
         ),
         facts=(
             Fact(
-                "Analytic Gaussian, same counts",
+                "Analytic Gaussian, the same counts",
                 pair,
                 f"delta {text.exact_delta(verdict_of(_of(rows, _GAUSSIAN)))}",
                 "holds",
@@ -241,10 +246,6 @@ def _attack(numbers: Numbers, key: str) -> Numbers:
 
 def _grid(numbers: Numbers) -> str:
     return " x ".join(map(str, numbers["shape"]))
-
-
-def _source(numbers: Numbers) -> str:
-    return "a synthetic city" if numbers["synthetic"] else "Uber pickups"
 
 
 def _data(numbers: Numbers) -> str:
@@ -271,8 +272,9 @@ def _map(part: str, row: Numbers) -> Picture:
     return Picture(
         map_file(part, row["key"]),
         f"The counts released by {row['label']}, largest {largest}; {words}.",
-        f"{row['label']}. {words}. Largest count {largest}",
+        f"{words}, largest count {largest}",
         small=True,
+        title=row["label"],
         failing=row["verdict_word"] != "holds",
     )
 
