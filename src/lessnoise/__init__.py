@@ -1,5 +1,9 @@
 """Release vectors, matrices and tensors under differential privacy, with noise that provably keeps the promise."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
@@ -39,6 +43,9 @@ from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release import Certificate, Release
 
+if TYPE_CHECKING:
+    from lessnoise.pca import PrivateCovariance, PrivatePCA
+
 __all__ = [
     "AuditReport",
     "Bracket",
@@ -56,6 +63,8 @@ __all__ = [
     "Mechanism",
     "MvgConstants",
     "Neighbours",
+    "PrivateCovariance",
+    "PrivatePCA",
     "Radial",
     "Release",
     "Shells",
@@ -86,3 +95,12 @@ __all__ = [
     "worst_neighbour",
     "zhao_gaussian",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # scikit-learn takes seconds to import, and is an extra.
+    if name in ("PrivateCovariance", "PrivatePCA"):
+        from lessnoise import pca
+
+        return getattr(pca, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,127 @@
+"""Noisy second moments, by any mechanism, with their certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism import catalogue, families
+from lessnoise.mechanism.catalogue import Request
+from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.pca.rows import Moments
+from lessnoise.pca.symmetric import unpack
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lessnoise.pca.layout import Layout
+    from lessnoise.release import Certificate
+
+    Array = NDArray[np.float64]
+
+Builder = Callable[[Request], Mechanism]
+
+DEFAULT = "least-noise"
+MATRIX = ("mvg", "mvg-published", "mgm")
+PUBLISHED = ("mod-sulq", "wishart")
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments:
+    """The moments as released. ``deviation`` is the noise of one packed entry of the Gram matrix."""
+
+    moments: Moments
+    certificate: Certificate
+    deviation: float
+
+
+def release_moments(
+    moments: Moments,
+    layout: Layout,
+    mechanism: str | Builder,
+    epsilon: float,
+    delta: float | None,
+    rng: np.random.Generator | None = None,
+    ledger: object = None,
+) -> NoisyMoments:
+    """Add noise to the moments, by a mechanism of the catalogue, a published one for covariances, or a builder."""
+    epsilon = validation.epsilon(epsilon)
+    options: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
+    if mechanism in MATRIX or mechanism in PUBLISHED:
+        _check_uncentred(str(mechanism), layout)
+        described, value, gram_of = _matrix_form(str(mechanism), moments, layout, epsilon, delta)
+        released = described.release(value, rng, **options)
+        gram = gram_of(np.asarray(released.value, dtype=np.float64))
+        zeros = np.zeros(layout.features)
+        deviation = described.standard_deviation * (1.0 if mechanism in MATRIX else moments.count)
+        return NoisyMoments(Moments(moments.count, math.nan, zeros, gram), released.certificate, deviation)
+    described = build(mechanism, layout, epsilon, delta)
+    released = described.release(layout.pack(moments), rng, **options)
+    noisy = layout.unpack(np.asarray(released.value, dtype=np.float64), moments.count)
+    return NoisyMoments(noisy, released.certificate, described.standard_deviation)
+
+
+def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float | None) -> Mechanism:
+    """The mechanism for the packed moments."""
+    request = layout.request(epsilon, _delta(delta))
+    if isinstance(mechanism, str):
+        return catalogue.find(mechanism).build(request)
+    if not callable(mechanism):
+        raise InvalidInput(f"mechanism={mechanism!r} is neither a name nor a function from a Request to a Mechanism.")
+    built = mechanism(request)
+    if not isinstance(built, Mechanism):
+        raise InvalidInput(f"mechanism returned {type(built).__name__}: return a Mechanism built for the request.")
+    needed = {"l1": request.l1, "l2": request.sensitivity}.get(built.law.norm, math.inf)
+    if built.shape != request.shape or built.sensitivity < needed or built.neighbours is not request.neighbours:
+        raise InvalidInput(
+            f"mechanism returned shape={built.shape}, sensitivity={built.sensitivity:g} ({built.law.norm}), "
+            f"neighbours={built.neighbours.value}: build it for shape={request.shape}, sensitivity={needed:g} and "
+            f"neighbours={request.neighbours.value}, as request.standard() says."
+        )
+    return built
+
+
+def _matrix_form(
+    name: str, moments: Moments, layout: Layout, epsilon: float, delta: float | None
+) -> tuple[Mechanism, Array, Callable[[Array], Array]]:
+    """Mechanisms for the full matrix, or for the covariance (1/n) sum x x^T: what is released, and the way back."""
+    records, size = max(int(moments.count), 1), layout.features
+    if name == "wishart":
+        described = families.wishart(epsilon=epsilon, features=size, records=records, clip_norm=layout.norm)
+        return described, moments.gram / records, lambda value: records * value
+    if name == "mod-sulq":
+        described = families.mod_sulq(
+            epsilon=epsilon, delta=_delta(delta), features=size, records=records, clip_norm=layout.norm
+        )
+        triangle = (moments.gram / records)[np.triu_indices(size)]
+        return described, triangle, lambda value: records * unpack(value, weight=1.0)
+    request = Request(
+        epsilon=epsilon,
+        delta=_delta(delta),
+        sensitivity=layout.sensitivity,
+        shape=(size, size),
+        neighbours=layout.neighbours,
+        bound=records * layout.norm**2,
+    )
+    return catalogue.find(name).build(request), moments.gram, lambda value: 0.5 * (value + value.T)
+
+
+def _check_uncentred(name: str, layout: Layout) -> None:
+    if layout.center or layout.count_clipped or layout.neighbours is not Neighbours.REPLACE:
+        raise InvalidInput(
+            f"mechanism={name!r} releases the matrix sum x x^T/n alone, for a public n: pass center=False, "
+            f'count_clipped=False and neighbours="replace", or use mechanism={DEFAULT!r}.'
+        )
+
+
+def _delta(delta: float | None) -> float:
+    if delta is None:
+        raise InvalidInput("delta=None, but this mechanism needs it: pass a small probability, such as 1e-6.")
+    return validation.delta(delta)
