@@ -19,9 +19,7 @@ try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
-    raise ImportError(
-        "the estimators need scikit-learn: install it with pip install 'lessnoise[sklearn]'."
-    ) from None
+    raise ImportError("the estimators need scikit-learn: install it with pip install 'lessnoise[sklearn]'.") from None
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -297,7 +295,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         check_is_fitted(self)
         coordinates = validation.real_array(X, "X")
         if coordinates.ndim != 2 or coordinates.shape[1] != self.n_components_:
-            raise InvalidInput(f"X.shape={coordinates.shape} is not (n, {self.n_components_}): pass what transform gave.")
+            raise InvalidInput(
+                f"X.shape={coordinates.shape} is not (n, {self.n_components_}): pass what transform gave."
+            )
         result: Array = coordinates @ self.components_ + self.mean_
         return result
 
