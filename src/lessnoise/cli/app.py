@@ -128,4 +128,6 @@ from lessnoise.cli import (  # noqa: E402
     frontier,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401
+    study,  # noqa: F401
+    study_pca,  # noqa: F401
 )

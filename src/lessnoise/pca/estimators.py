@@ -24,6 +24,7 @@ except ImportError:
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise.pca.ppca import ComponentsCertificate
     from lessnoise.pca.release import Builder
     from lessnoise.pca.rows import Moments
     from lessnoise.release import Certificate
@@ -74,7 +75,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, noisy: NoisyMoments, layout: Layout, bound: RowBound) -> Array:
         """The attributes that both estimators have; returns the covariance."""
-        self.certificate_: Certificate = noisy.certificate
+        self.certificate_: Certificate | ComponentsCertificate = noisy.certificate
         self.n_samples_ = noisy.moments.count
         self.mean_ = bound.shift + (noisy.moments.sums / max(noisy.moments.count, 1.0) if self.center else 0.0)
         self.noise_floor_ = layout.noise_floor(noisy.deviation, noisy.moments.count)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lessnoise.data.tables import FeatureTable
     from lessnoise.guarantees import Bracket
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.pca.rows import Moments
 
     Array = NDArray[np.float64]
     Progress = Callable[[str, int, int], None]
@@ -156,12 +157,13 @@ class PcaStudy:
 class Bench:
     """The table, split once, and the two measures."""
 
-    def __init__(self, table: FeatureTable, components: int, seed: int) -> None:
+    def __init__(self, table: FeatureTable, clip: float, components: int, seed: int) -> None:
         self.rows, self.labels, self.components = table.rows, table.labels, components
         order = np.random.default_rng([seed, 60, 40]).permutation(len(table.rows))
         cut = round(0.6 * len(order))  # 60% to train, 40% to test
         self.train, self.test = order[:cut], order[cut:]
         self.covariance = table.rows.T @ table.rows / len(table.rows)
+        self.bounded = {part: _rows(part, table, clip) for part in PARTS if part.startswith("equal")}
         self.values = np.linalg.eigvalsh(self.covariance)[::-1]
 
     def deviation(self, vectors: Array) -> float:
@@ -212,7 +214,7 @@ def run_pca(
     if not axis:
         raise InvalidInput("epsilons=[] is empty: pass at least one.")
     report = progress or (lambda _label, _done, _total: None)
-    bench = Bench(table, components, seed)
+    bench = Bench(table, clip, components, seed)
     left_out = ()
     published: tuple[str, ...] = (*_PUBLISHED, "r1smg-published")
     if features > _PPCA_FEATURES:
@@ -230,12 +232,12 @@ def run_pca(
         warnings.simplefilter("ignore", ClaimWarning)  # the table says it, with numbers
         for done, ((part, key, epsilon), stream) in enumerate(zip(jobs, streams, strict=True)):
             report(f"{PARTS[part]}: {label_of(key)}", done, len(jobs))
-            contender = _contender(part, key, epsilon, delta, table, clip, sweeps, components)
+            contender = _contender(part, key, epsilon, delta, bench, sweeps)
             points.append(_measure(contender, bench, part, key, epsilon, repetitions, np.random.default_rng(stream)))
         report("pictures", len(jobs), len(jobs))
         noisy = {
-            part: _spectrum(part, max(axis), delta, table, clip, np.random.default_rng([seed, place]))
-            for place, part in enumerate(("equal-bounds", "equal-clip"))
+            part: _spectrum(*bounded, max(axis), delta, np.random.default_rng([seed, place]))
+            for place, (part, bounded) in enumerate(bench.bounded.items())
         }
     exact = eigenvectors(bench.covariance)
     return PcaStudy(
@@ -286,15 +288,12 @@ def _measure(
     )
 
 
-def _contender(
-    part: str, key: str, axis: float, delta: float, table: FeatureTable, clip: float, sweeps: int, components: int
-) -> _Contender:
+def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, sweeps: int) -> _Contender:
     """How one mechanism draws all its components, in one part."""
-    count, features = table.rows.shape
-    if part.startswith("equal"):
-        return _equal(part, key, axis, delta, table, clip)
+    if part in bench.bounded:
+        return _equal(*bench.bounded[part], key, axis, delta)
+    (count, features), covariance, components = bench.rows.shape, bench.covariance, bench.components
     epsilon = axis * SMALL if part == "small" or key == "r1smg-published" else axis
-    covariance = table.rows.T @ table.rows / count
     norm = math.sqrt(features)  # entries in [-1, 1]
     if key == "ppca":
 
@@ -326,44 +325,35 @@ def _contender(
     return _additive(epsilon, described, covariance, lambda value: 0.5 * (value + value.T))
 
 
-def _additive(
-    epsilon: float, described: Mechanism, value: Array, symmetric: Callable[[Array], Array]
-) -> _Contender:
+def _additive(epsilon: float, described: Mechanism, value: Array, symmetric: Callable[[Array], Array]) -> _Contender:
     return _Contender(epsilon, lambda rng: eigenvectors(symmetric(value + described.noise(rng))), described)
 
 
-def _equal(part: str, key: str, epsilon: float, delta: float, table: FeatureTable, clip: float) -> _Contender:
-    count, features = table.rows.shape
-    layout, bound = _rows(part, table, clip)
-    gram = moments(table.rows, bound).gram
+def _equal(layout: Layout, found: Moments, key: str, epsilon: float, delta: float) -> _Contender:
     if key == "mod-sulq-exact":  # the plain triangle, whose largest change is sqrt(2) c^2 too
-        request = layout.request(epsilon, delta)
-        described = catalogue.find("analytic-gaussian").build(request)
-        triangle = gram[np.triu_indices(features)]
+        described = build("analytic-gaussian", layout, epsilon, delta)
+        triangle = found.gram[np.triu_indices(layout.features)]
         return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0))
     described = build(key, layout, epsilon, delta)
-    packed = layout.pack(moments(table.rows, bound))
-    return _additive(epsilon, described, packed, lambda value: layout.unpack(value, count).gram)
+    return _additive(epsilon, described, layout.pack(found), lambda value: layout.unpack(value, found.count).gram)
 
 
-def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, RowBound]:
+def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, Moments]:
+    """The bounded table of one part; a clip beyond the entry bounds would do nothing but add noise."""
     features = table.rows.shape[1]
-    bound = (
-        RowBound.of(features, bounds=(-1.0, 1.0))
-        if part == "equal-bounds"
-        else RowBound.of(features, clip_norm=min(clip, math.sqrt(features)))
+    limits: dict[str, Any] = (
+        {"bounds": (-1.0, 1.0)} if part == "equal-bounds" else {"clip_norm": min(clip, math.sqrt(features))}
     )
-    return Layout(features, bound.norm, Neighbours.REPLACE, center=False), bound
+    bound = RowBound.of(features, **limits)
+    return Layout(features, bound.norm, Neighbours.REPLACE, center=False), moments(table.rows, bound)
 
 
 def _spectrum(
-    part: str, epsilon: float, delta: float, table: FeatureTable, clip: float, rng: np.random.Generator
+    layout: Layout, found: Moments, epsilon: float, delta: float, rng: np.random.Generator
 ) -> tuple[Array, Array, float]:
     """Eigenvalues of one least-noise release, its first components, and the noise floor."""
-    count = len(table.rows)
-    layout, bound = _rows(part, table, clip)
     described = build("least-noise", layout, epsilon, delta)
-    released = layout.pack(moments(table.rows, bound)) + described.noise(rng)
-    values, vectors = np.linalg.eigh(layout.unpack(released, count).gram / count)
-    floor = layout.noise_floor(described.standard_deviation, count)
+    released = layout.pack(found) + described.noise(rng)
+    values, vectors = np.linalg.eigh(layout.unpack(released, found.count).gram / found.count)
+    floor = layout.noise_floor(described.standard_deviation, found.count)
     return values[::-1], vectors.T[::-1][:8], floor
