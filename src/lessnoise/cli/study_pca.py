@@ -108,8 +108,8 @@ def _print_tables(result: PcaStudy) -> None:
             table.add_row(points[0].label, *cells, f"[{'green' if word == 'holds' else 'red'}]{word}[/]")
         out.print(table)
     out.print(
-        f"Without noise: deviation 0, accuracy {result.baseline:.1%}. Exact delta is at the epsilon that each mechanism "
-        "was given. Releases are seeded, so they are not private."
+        f"Without noise: deviation 0, accuracy {result.baseline:.1%}. Exact delta is at the epsilon that each "
+        "mechanism was given. Releases are seeded, so they are not private."
     )
     for line in result.left_out:
         out.print(f"Left out: {line}")

@@ -340,5 +340,5 @@ def generator_of(random_state: Any) -> np.random.Generator | None:  # noqa: ANN4
     if random_state is None or isinstance(random_state, np.random.Generator):
         return random_state
     raise InvalidInput(
-        f"random_state={random_state!r} is not a seed: leave it out for a private fit, or pass an int for an experiment."
+        f"random_state={random_state!r} is not a seed: leave it out for a private fit, or pass an int for a trial."
     )

@@ -9,8 +9,8 @@ For rows x with |x| <= c the vector holds
 
 All of it gets noise of one size in one release. **Add/remove**: a row changes the vector by
 c^2 sqrt(1 + a^2 + b^2 + ...) at most. **Replace**: take s = a c/sqrt(2) and u = (x, s), v = (y, s). Then
-|u u^T - v v^T|_F^2 = |x x^T - y y^T|_F^2 + a^2 c^2 |x - y|^2, which is |u|^4 + |v|^4 - 2 (u.v)^2 <= 2 (c^2 + s^2)^2: the
-change is sqrt(2) c^2 (1 + a^2/2) at most.
+|u u^T - v v^T|_F^2 = |x x^T - y y^T|_F^2 + a^2 c^2 |x - y|^2, which is |u|^4 + |v|^4 - 2 (u.v)^2 <= 2 (c^2 + s^2)^2:
+the change is sqrt(2) c^2 (1 + a^2/2) at most.
 """
 
 from __future__ import annotations
@@ -68,11 +68,8 @@ class Layout:
         """
         mean = MEAN_WEIGHT**2 * self.center
         clipped = COUNT_WEIGHT**2 * self.count_clipped
-        if self.counted:
-            squared = 1.0 + mean + COUNT_WEIGHT**2 + clipped
-        else:
-            squared = 2.0 * (1.0 + 0.5 * mean) ** 2 + clipped
-        return self.norm**2 * math.sqrt(squared) * _ROUND_UP
+        own = 1.0 + mean + COUNT_WEIGHT**2 if self.counted else 2.0 * (1.0 + 0.5 * mean) ** 2
+        return self.norm**2 * math.sqrt(own + clipped) * _ROUND_UP
 
     @property
     def l1_sensitivity(self) -> float:

@@ -3,8 +3,8 @@ r"""PPCA: principal components drawn by the exponential mechanism (Chaudhuri, Sa
 The frame V of k components has density proportional to exp(w tr(V^T G V)), G = sum x x^T over rows with |x| <= c. One
 row changes the utility tr(V^T G V) by tr(V^T x x^T V), which lies in [0, c^2].
 
-- **Replace** (as published, w = eps/(2 c^2)): the utility moves within [-c^2, c^2], a range of 2 c^2, and the normalising
-  constant by a factor from the same range, so that densities differ by exp(2 w c^2) = exp(eps) at most.
+- **Replace** (as published, w = eps/(2 c^2)): the utility moves within [-c^2, c^2], a range of 2 c^2, and the
+  normalising constant by a factor from the same range, so that densities differ by exp(2 w c^2) = exp(eps) at most.
 - **Add/remove** (w = eps/c^2): the utility moves one way only, within [0, c^2]; densities differ by
   exp(w c^2) = exp(eps) at most. The same epsilon buys twice the weight.
 
@@ -40,8 +40,8 @@ _BOUND = "Every row has at most the stated norm, for the stated neighbouring rel
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
 _ROUNDING = "The law is that of real-valued components; rounding to floating point is not covered."
 _CHAIN = (
-    "Several components come from a Markov chain of finitely many sweeps. Their law is near the one of the claim, by an "
-    "amount that is not known: no guarantee is proved, and delta = 1 says so."
+    "Several components come from a Markov chain of finitely many sweeps. Their law is near the one of the claim, by "
+    "an amount that is not known: no guarantee is proved, and delta = 1 says so."
 )
 
 

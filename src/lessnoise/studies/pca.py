@@ -164,7 +164,7 @@ class Bench:
         self.train, self.test = order[:cut], order[cut:]
         self.covariance = table.rows.T @ table.rows / len(table.rows)
         self.bounded = {part: _rows(part, table, clip) for part in PARTS if part.startswith("equal")}
-        self.values = np.linalg.eigvalsh(self.covariance)[::-1]
+        self.values: Array = np.linalg.eigh(self.covariance)[0][::-1]
 
     def deviation(self, vectors: Array) -> float:
         """Sum over i of |lambda_i - v_i^T C v_i|, the components v_i in rows (Ji & Li 2024, section 7.2)."""
@@ -215,7 +215,7 @@ def run_pca(
         raise InvalidInput("epsilons=[] is empty: pass at least one.")
     report = progress or (lambda _label, _done, _total: None)
     bench = Bench(table, clip, components, seed)
-    left_out = ()
+    left_out: tuple[str, ...] = ()
     published: tuple[str, ...] = (*_PUBLISHED, "r1smg-published")
     if features > _PPCA_FEATURES:
         published = tuple(key for key in published if key != "ppca")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
 from lessnoise.studies.pca import PARTS, label_of
 
@@ -118,7 +119,7 @@ def _equal(study: PcaStudy) -> bytes:
             _finish(left, right, study, "epsilon")
             limit = f"rows clipped to norm {study.clip_norm:g}" if part == "equal-clip" else "entries in [-1, 1]"
             left.set_title(f"{limit}", loc="left", fontsize=10)
-        figure.suptitle(f"{study.title}. Equal exact privacy, delta = {study.delta:g}", x=0.02, ha="left")
+        figure.suptitle(f"{study.title}. Equal exact privacy, delta = {text.number(study.delta)}", x=0.02, ha="left")
         handles, labels = rows[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
         figure.tight_layout(rect=(0.0, 0.08, 1.0, 0.97))
@@ -151,7 +152,7 @@ def _scree(study: PcaStudy) -> bytes:
         panels[0].set_ylabel("eigenvalue")
         panels[1].legend(frameon=False, fontsize=8.5)
         figure.suptitle(
-            f"{study.title}. Least noise at epsilon = {largest:g}, delta = {study.delta:g}: what stands out",
+            f"{study.title}. Least noise at epsilon = {largest:g}, delta = {text.number(study.delta)}: what stands out",
             x=0.02,
             ha="left",
         )
@@ -168,19 +169,19 @@ def _components(study: PcaStudy) -> bytes:
     with style():
         figure = blank(9.6, 4.3)
         panels = figure.subplots(len(rows), count)
-        for line, (title, vectors) in zip(panels, rows.items(), strict=True):
+        for number, (line, (title, vectors)) in enumerate(zip(panels, rows.items(), strict=True)):
             for place, axes in enumerate(line):
                 picture = vectors[place] * np.sign(vectors[place] @ study.directions[place] or 1.0)
                 limit = float(np.abs(picture).max())
                 axes.imshow(picture.reshape(study.image), cmap="RdBu_r", vmin=-limit, vmax=limit)
                 axes.set_xticks([])
                 axes.set_yticks([])
-                if line is panels[0]:
+                if number == 0:
                     axes.set_title(f"{place + 1}", fontsize=9)
             line[0].set_ylabel(title, fontsize=9)
         largest = max(point.axis for point in study.points)
         figure.suptitle(
-            f"{study.title}. First components, least noise at epsilon = {largest:g}, delta = {study.delta:g}",
+            f"{study.title}. First components, least noise at epsilon = {largest:g}, delta = {text.number(study.delta)}",
             x=0.02,
             ha="left",
         )
