@@ -181,7 +181,7 @@ def _components(study: PcaStudy) -> bytes:
             line[0].set_ylabel(title, fontsize=9)
         largest = max(point.axis for point in study.points)
         figure.suptitle(
-            f"{study.title}. First components, least noise at epsilon = {largest:g}, delta = {text.number(study.delta)}",
+            f"{study.title}. First components at epsilon = {largest:g}, delta = {text.number(study.delta)}",
             x=0.02,
             ha="left",
         )
