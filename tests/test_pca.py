@@ -227,6 +227,16 @@ def test_every_source_gives_the_same_components(digits, tmp_path):
     assert PrivatePCA(5, **options).fit(files[0]).feature_names_in_[0] == "pixel0"
 
 
+def test_columns_of_words_and_missing_values_are_refused():
+    import pyarrow
+
+    options = {"epsilon": 1, "delta": 1e-6, "clip_norm": 1}
+    with pytest.raises(ln.InvalidInput, match="column='b' of type string is not numeric"):
+        PrivatePCA(1, **options).fit(pyarrow.table({"a": [1.0, 2.0], "b": ["x", "y"]}))
+    with pytest.raises(ln.InvalidInput, match="column='b' holds missing values"):
+        PrivatePCA(1, **options).fit(pyarrow.table({"a": [1.0, 2.0], "b": [1.0, None]}))
+
+
 def test_chunks_add_up(digits, monkeypatch):
     bound = RowBound.of(64, clip_norm=55)
     whole = moments(digits[0], bound)

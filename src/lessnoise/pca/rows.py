@@ -170,15 +170,19 @@ def _slices(given: ArrayLike) -> Iterator[Array]:
 
 def _batches(batches: Any) -> Iterator[Array]:  # noqa: ANN401
     for batch in batches:
-        columns = [_column(batch.schema.names[i], batch.column(i)) for i in range(batch.num_columns)]
-        yield from _slices(np.column_stack(columns))
+        table = np.empty((batch.num_rows, batch.num_columns))
+        for i, name in enumerate(batch.schema.names):
+            table[:, i] = _column(name, batch.column(i))
+        yield from _slices(table)
 
 
-def _column(name: str, column: Any) -> Array:  # noqa: ANN401
+def _column(name: str, column: Any) -> NDArray[Any]:  # noqa: ANN401
     if column.null_count:
         raise InvalidInput(f"column={name!r} holds missing values: {_REPAIR}")
-    values = column.to_numpy(zero_copy_only=False)
-    return validation.real_array(values, f"column {name!r}", kinds="biuf", repair=_REPAIR)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind not in "biuf":
+        raise InvalidInput(f"column={name!r} of type {column.type} is not numeric: leave it out or convert it first.")
+    return values
 
 
 def _file(given: str | Path) -> tuple[list[str] | None, Iterator[Array]]:
