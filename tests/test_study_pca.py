@@ -107,6 +107,13 @@ def test_the_command_writes_numbers_and_pictures(monkeypatch, small_table, tmp_p
     assert "exists already" in again.output
 
 
+def test_without_scikit_learn_the_command_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    result = CliRunner().invoke(app, ["study", "pca", "--out", str(tmp_path / "study")])
+    assert result.exit_code == 2
+    assert "lessnoise[sklearn]" in result.output
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -11,6 +12,7 @@ import typer
 from lessnoise.cli.app import AsJson, Force, console, print_json
 from lessnoise.cli.progress import progress_bar
 from lessnoise.cli.study import study
+from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +55,8 @@ def pca(
     from lessnoise.studies.pca import EPSILONS, run_pca
     from lessnoise.studies.pca_pictures import pca_files
 
+    if importlib.util.find_spec("sklearn") is None:
+        raise InvalidInput("scikit-learn is not installed, but this study needs it: pip install 'lessnoise[sklearn]'.")
     if out.exists():  # otherwise it is made when there is something to put into it
         check_free([out / name for name in (NUMBERS, *PICTURES)], force)
     with progress_bar(quiet=json) as progress:
