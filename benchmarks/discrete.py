@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.families import discrete_sampler
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian
-from lessnoise.mechanism.sampling import SecureSource, draw
+from lessnoise.mechanism.sampling import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,8 +55,7 @@ def main() -> None:
         variance = Fraction(sigma) ** 2
         law = DiscreteGaussian(variance.numerator, variance.denominator)
         table = median_s(lambda law=law: discrete_sampler._Sampler.of(law))
-        source = SecureSource()
-        ours = median_s(lambda law=law, source=source: draw(law, (OURS,), source)) / OURS
+        ours = median_s(lambda law=law: draw(law, (OURS,))) / OURS
         line = f"{sigma:10g} {1e3 * table:9.1f} {1e9 * ours:9.1f}"
         if peer:
             mechanism, zeros = opendp_mechanism(sigma), [0] * THEIRS

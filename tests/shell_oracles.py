@@ -62,7 +62,7 @@ def delta_monte_carlo(law, noise, epsilon, shift=1.0):
     """(mean, standard error) of (1 - e^(eps - loss))_+ over rows of noise."""
     moved = noise.copy()
     moved[:, 0] += shift
-    near = heights_at(law, np.linalg.norm(noise, axis=1))
+    near = heights_at(law, np.minimum(np.linalg.norm(noise, axis=1), law.edges[-1]))  # the grid may round outwards
     far = heights_at(law, np.linalg.norm(moved, axis=1))
     values = np.maximum(1.0 - np.exp(np.minimum(epsilon + far - near, 0.0)), 0.0)
     return float(values.mean()), float(values.std() / math.sqrt(len(values)))

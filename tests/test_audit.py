@@ -43,10 +43,12 @@ def too_many(trials, rate):
 def test_clopper_pearson_against_scipy(trials, share, error):
     hits = round(share * trials)
     interval = stats.binomtest(hits, trials).proportion_ci(1.0 - 2.0 * error, method="exact")
-    assert clopper_pearson_lower(hits, trials, error) == pytest.approx(interval.low, rel=1e-6, abs=1e-12)
-    assert clopper_pearson_lower(hits, trials, error) <= interval.low + 1e-15
-    assert clopper_pearson_upper(hits, trials, error) == pytest.approx(interval.high, rel=1e-6)
-    assert clopper_pearson_upper(hits, trials, error) >= interval.high - 1e-15
+    lower, upper = clopper_pearson_lower(hits, trials, error), clopper_pearson_upper(hits, trials, error)
+    # SciPy finds its ends by root search (xtol = 2e-12), so the safe side is checked by the binomial tails themselves.
+    assert lower == pytest.approx(interval.low, rel=1e-6, abs=1e-11)
+    assert upper == pytest.approx(interval.high, rel=1e-6, abs=1e-11)
+    assert hits == 0 or stats.binom.sf(hits - 1, trials, lower) <= error
+    assert hits == trials or stats.binom.cdf(hits, trials, upper) <= error
 
 
 @pytest.mark.parametrize("rule", [Rule(1.0, 1.0, None), Rule(1.0, 1.0, -1.0), Rule(1.0, None, -0.5)])
@@ -262,6 +264,8 @@ def test_the_record_of_claims(monkeypatch):
         mechanism = finding.mechanism
         if mechanism.dimension > 10**6:  # too large to release thousands of times in a test
             continue
+        if mechanism.law.kind == "dawa":  # its leak shows on other inputs than zeros: tests/test_dawa.py
+            continue
         tried += 1
         samples = max(min(10_000, 8 * 10**6 // mechanism.dimension), 300)
         report = ln.audit(mechanism, np.zeros(mechanism.shape), samples=samples, rng=seeded())
@@ -271,7 +275,7 @@ def test_the_record_of_claims(monkeypatch):
             refuted.append(finding.name)
         elif finding.verdict.refuted:  # false, but by too little for so few releases
             assert finding.exact.lower < 1e-4, (finding.name, finding.setting)
-    assert tried == len(CASES) - 1
+    assert tried == len(CASES) - 4
     assert sorted(refuted) == 2 * ["product-noise"] + 4 * ["r1smg"]
 
 
@@ -518,12 +522,18 @@ def test_an_error_in_the_mechanism_reaches_the_caller_from_every_thread():
 
 
 def test_the_last_bits_of_doubles_are_left_to_attacks_of_the_callers():
-    """Unrounded, a loss that should be constant shows the rounding of value + noise; rounded, it does not."""
+    """Unrounded, a loss that should be constant shows the rounding of doubles; rounded, or on a grid, it does not."""
     mechanism = ln.laplace(epsilon=1, sensitivity=1, shape=1)
+    claim = mechanism.claim
+
+    def plain(value, rng):
+        return value + rng.laplace(size=1)
+
     ends = np.zeros(1), np.ones(1)
 
     def last_bits(outputs):
         return log_density_ratio(mechanism.law, Outputs(outputs, *ends))
 
-    assert ln.audit(mechanism, *ends, attacks=last_bits, samples=20_000, rng=seeded()).refuted
+    assert ln.audit(plain, *ends, claim=claim, attacks=last_bits, samples=20_000, rng=seeded()).refuted
+    assert not ln.audit(mechanism, *ends, attacks=last_bits, samples=20_000, rng=seeded()).refuted
     assert not ln.audit(mechanism, *ends, attacks="likelihood", samples=20_000, rng=seeded()).refuted

@@ -9,12 +9,13 @@ from scipy import stats
 from scipy.special import expit
 
 import lessnoise as ln
+from lessnoise import noise as noise_engine
 from lessnoise.audit.attacks import rounding
 from lessnoise.audit.laws import distance, draw_many, log_density_ratio, radial_ratio, worst_shift
 from lessnoise.audit.outputs import Outputs
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain
-from lessnoise.mechanism.sampling import NumpySource, draw
+from lessnoise.mechanism.sampling import draw, noise_form
 from shell_oracles import heights_at
 
 TURN = FrozenMatrix(np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0])
@@ -51,8 +52,8 @@ def views(noise):
 
 @every_law
 def test_batches_have_the_law_of_single_draws_and_no_other_scale(law, shape):
-    source = NumpySource(np.random.default_rng(1))
-    single = np.stack([draw(law, shape, source) for _ in range(3000)]).astype(float)
+    rng = np.random.default_rng(1)
+    single = np.stack([draw(law, shape, rng) for _ in range(3000)]).astype(float)
     many = draw_many(law, shape, 3000, np.random.default_rng(2))
     assert many.shape == (3000, *shape)
     assert many.dtype == np.float64
@@ -67,9 +68,11 @@ def test_an_unknown_law_is_drawn_one_by_one_and_has_no_likelihood():
     class Unknown:
         """A law that registers nothing for audits."""
 
-    @draw.register(Unknown)
-    def _(law, shape, source):
-        return source.normals(math.prod(shape)).reshape(shape)
+        integer = False
+
+    @noise_form.register(Unknown)
+    def _(law, shape):
+        return noise_engine.Independent(noise_engine.normal(), noise_engine.Real.exactly(1.0))
 
     assert draw_many(Unknown(), (2, 2), 5, np.random.default_rng(0)).shape == (5, 2, 2)
     assert draw_many(Unknown(), (2, 2), 0, np.random.default_rng(0)).shape == (0, 2, 2)
@@ -88,13 +91,9 @@ class Steps(Plain):
 
 
 def test_a_new_isotropic_law_registers_one_function():
-    @draw.register(Steps)
-    def _(law, shape, source):
-        uniform = source.words(2) / 2.0**64
-        ring = int(np.searchsorted(np.cumsum(law.probabilities), uniform[0]))
-        inner, outer = law.edges[ring] ** 2, law.edges[ring + 1] ** 2
-        direction = source.normals(2)
-        return direction / np.linalg.norm(direction) * math.sqrt(inner + (outer - inner) * uniform[1])
+    @noise_form.register(Steps)
+    def _(law, shape):
+        return noise_engine.Isotropic(noise_engine.ShellRadius(law.edges, law.probabilities, 2))
 
     @log_density_ratio.register(Steps)
     def _(law, outputs):

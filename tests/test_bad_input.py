@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise.mechanism.sampling import NumpySource, SecureSource
+from lessnoise.noise.stream import Reader, Stream
 
 NAN, INF = math.nan, math.inf
 GOOD = {"epsilon": 0.5, "delta": 1e-6, "sensitivity": 1.0, "shape": (2, 3)}
@@ -67,9 +67,8 @@ def no_randomness(monkeypatch):
         raise AssertionError("something was drawn")
 
     monkeypatch.setattr(os, "urandom", fail)
-    for name in ("words", "normals", "exponentials", "signs", "log_gamma_variate"):
-        monkeypatch.setattr(SecureSource, name, fail)
-        monkeypatch.setattr(NumpySource, name, fail)
+    monkeypatch.setattr(Stream, "claim", fail)
+    monkeypatch.setattr(Reader, "words", fail)
 
 
 def test_the_guard_against_draws_works(no_randomness):
@@ -263,9 +262,7 @@ def test_values_are_refused_before_any_draw(kind, mechanism, no_randomness):
     assert rng.bit_generator.state == before
 
 
-@pytest.mark.parametrize(
-    "rng", [42, 0, "seed", True, np.random.RandomState(0), np.random, np.random.PCG64(1), SecureSource]
-)
+@pytest.mark.parametrize("rng", [42, 0, "seed", True, np.random.RandomState(0), np.random, np.random.PCG64(1), Stream])
 def test_anything_but_a_generator_is_refused(rng, no_randomness):
     mechanism = RELEASED[0]
     with pytest.raises(ln.InvalidInput, match="rng="):

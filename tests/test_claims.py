@@ -52,6 +52,8 @@ def test_everything_else_holds(findings):
         ("product-noise", 1.0),
         ("product-noise", 0.1),
         ("classic-gaussian", 10.0),
+        ("dawa-dpcomp", 0.75),
+        ("dawa-doubled", 1.5),
         ("wishart", 1.0),
         ("wishart", 0.2),
     }

@@ -251,7 +251,8 @@ def test_a_certificate_states_the_computed_delta_not_the_claimed_one():
     certificate = mechanism.release(np.zeros(4)).certificate
     assert certificate.claim_holds is True
     assert certificate.guarantee.epsilon == 1.0
-    assert certificate.guarantee.delta == certificate.exact.upper <= 1e-5
+    assert certificate.exact.upper < certificate.guarantee.delta <= 1e-5
+    assert certificate.guarantee.delta == pytest.approx(certificate.exact.upper + certificate.delta_numeric, rel=1e-15)
     assert certificate.exact == mechanism.check().exact
     assert certificate.mechanism == mechanism
     assert certificate.version == ln.__version__
@@ -261,7 +262,9 @@ def test_a_certificate_states_the_computed_delta_not_the_claimed_one():
 def test_a_certificate_without_a_claim_is_at_epsilon_one():
     certificate = example().release(np.zeros((2, 3))).certificate
     assert certificate.claim_holds is None
-    assert certificate.guarantee == example().guarantee(1)
+    assert certificate.exact.upper == example().guarantee(1).delta
+    assert certificate.guarantee.epsilon == 1
+    assert certificate.guarantee.delta == pytest.approx(certificate.exact.upper, rel=1e-15)
 
 
 def test_a_certificate_of_a_false_claim_states_the_true_delta():
@@ -270,7 +273,7 @@ def test_a_certificate_of_a_false_claim_states_the_true_delta():
         certificate = mechanism.release(np.zeros((2, 3))).certificate
     assert certificate.claim_holds is False
     assert certificate.guarantee.delta > 0.5
-    assert certificate.to_dict()["guarantee"]["delta"] == certificate.exact.upper
+    assert certificate.to_dict()["guarantee"]["delta"] == pytest.approx(certificate.exact.upper, rel=1e-15)
 
 
 def test_guarantee_of_a_mechanism_is_the_safe_end():

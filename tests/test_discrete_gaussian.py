@@ -22,7 +22,8 @@ from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, dis
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import quantile, raw_moment
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import NumpySource, SecureSource, draw
+from lessnoise.mechanism.sampling import draw
+from lessnoise.noise import Stream
 
 curve = importlib.import_module("lessnoise.mechanism.families.discrete_gaussian")  # not the function of that name
 DRAWS = 10**6
@@ -165,7 +166,7 @@ def cumulative(law, block):
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1, 2.5, 7, 100, 1000, 1024, 1500, 10**6 + 3, 2**40])
 def test_a_million_draws_follow_the_law(sigma):
     variance = Fraction(sigma) ** 2
-    values = draw(law_of(variance), (1000, 1000), NumpySource(np.random.default_rng(20)))
+    values = draw(law_of(variance), (1000, 1000), np.random.default_rng(20))
     assert values.shape == (1000, 1000)
     assert values.dtype == np.int64
     flat = values.ravel()
@@ -176,7 +177,7 @@ def test_a_million_draws_follow_the_law(sigma):
 
 @pytest.mark.parametrize("variance", [Fraction(3, 2), Fraction(4 * 10**6)])
 def test_cryptographic_draws_follow_the_law_too(variance):
-    assert test_of_values(draw(law_of(variance), (DRAWS,), SecureSource()), float(variance)) > NEVER
+    assert test_of_values(draw(law_of(variance), (DRAWS,)), float(variance)) > NEVER
 
 
 @pytest.mark.parametrize("block_bits", [1, 2, 3])
@@ -186,16 +187,16 @@ def test_the_block_path_integer_by_integer(monkeypatch, block_bits, variance):
     monkeypatch.setattr(sampler, "_BLOCK_BITS", block_bits)
     machine = sampler._Sampler.of(law_of(variance))
     assert machine.shift >= 1
-    source = NumpySource(np.random.default_rng(3))
-    values = np.concatenate([machine.values(50000, source) for _ in range(2)])
-    assert 10000 < len(values) < 100000
+    source = Stream.of(np.random.default_rng(3)).claim().sequence()
+    values = np.concatenate([machine.values(50000, source) for _ in range(6)])
+    assert 30000 < len(values) < 300000
     assert test_of_values(values, float(variance)) > NEVER
     assert test_of_values(values, float(variance) * 1.1) < SURELY
 
 
 def test_values_next_to_zero_are_right_at_large_sigma():
     """The sign of zero, and the first block, on the block path."""
-    values = draw(law_of(1100**2), (4 * DRAWS,), NumpySource(np.random.default_rng(8)))
+    values = draw(law_of(1100**2), (4 * DRAWS,), np.random.default_rng(8))
     near = np.bincount(values[np.abs(values) <= 10] + 10, minlength=21)
     expected = 4 * DRAWS * math.exp(-50 / 1100**2) / (1100 * math.sqrt(2 * math.pi))
     assert np.abs(near - expected).max() < 6.5 * math.sqrt(expected)
@@ -209,7 +210,7 @@ def test_fast_and_slow_samplers_agree(variance):
     count = 1500
     theirs = np.array([slow.discrete_gaussian(variance) for _ in range(count)])
     assert test_of_values(theirs, float(variance)) > NEVER
-    ours = draw(law_of(variance), (25 * count,), NumpySource(np.random.default_rng(6)))
+    ours = draw(law_of(variance), (25 * count,), np.random.default_rng(6))
     width = max(1, round(math.sqrt(variance) / 3))
     edges = width * np.arange(-6, 7)
     table = [np.bincount(np.searchsorted(edges, values), minlength=14) for values in (ours, theirs)]
@@ -321,18 +322,17 @@ def test_sure_bounds_are_below_the_acceptance_probability():
 
 def test_seeded_draws_repeat_and_secure_ones_do_not():
     law = law_of(100)
-    first, second = (draw(law, (50,), NumpySource(np.random.default_rng(1))) for _ in range(2))
+    first, second = (draw(law, (50,), np.random.default_rng(1)) for _ in range(2))
     assert (first == second).all()
-    assert (draw(law, (50,), SecureSource()) != draw(law, (50,), SecureSource())).any()
+    assert (draw(law, (50,)) != draw(law, (50,))).any()
 
 
 def test_speed_of_a_million_draws():
     for sigma in (0.3, 100, 10**6):
         law = law_of(Fraction(sigma) ** 2)
-        draw(law, (1,), SecureSource())
-        source = SecureSource()
+        draw(law, (1,))
         start = time.perf_counter()
-        draw(law, (DRAWS,), source)
+        draw(law, (DRAWS,))
         assert time.perf_counter() - start < 2.0
 
 
@@ -646,7 +646,7 @@ def test_quantiles_beyond_convolution():
         for probability in (0.05, 0.5, 0.99):
             wanted = float(variance) * chi2.ppf(probability, dimension)
             assert quantile(law_of(variance), dimension, probability) == pytest.approx(wanted, rel=1e-3)
-    values = draw(law_of(2), (4000, 300), NumpySource(np.random.default_rng(4)))
+    values = draw(law_of(2), (4000, 300), np.random.default_rng(4))
     measured = np.quantile((values**2).sum(axis=1), 0.9)
     assert quantile(law_of(2), 300, 0.9) == pytest.approx(measured, rel=0.01)
 

@@ -293,3 +293,39 @@ def test_bad_input_is_one_sentence(changes, words):
         return
     with pytest.raises(ln.InvalidInput, match=words):
         ln.least_noise(**{**target(2, 1.0), **changes})
+
+
+def test_optimality_of_any_l2_mechanism():
+    wanted = target(5, 4.0)
+    ratios = {
+        m.name: m.optimality
+        for m in (ln.least_noise(**wanted), ln.l2_mechanism(**wanted), ln.analytic_gaussian(**wanted))
+    }
+    assert 1.0 <= ratios["least-noise"] < 1.01 < ratios["l2"] < ratios["analytic-gaussian"]
+    gaussian = ln.analytic_gaussian(**{**wanted, "sensitivity": 7.0})
+    assert gaussian.optimality == pytest.approx(ratios["analytic-gaussian"])
+    bound = ln.loss_lower_bound(**{**wanted, "sensitivity": 7.0})
+    assert gaussian.expected_loss / bound == pytest.approx(gaussian.optimality)
+
+
+def test_optimality_where_it_has_no_meaning():
+    failing = ln.r1smg(epsilon=1e-3, delta=1e-6, sensitivity=1, shape=50, calibration="published")
+    free = ln.shells(edges=[0, 1], probabilities=[1.0], sensitivity=1, shape=1)
+    for mechanism, words in (
+        (ln.laplace(epsilon=1, sensitivity=1, shape=1), "target"),
+        (free, "claim=None"),
+        (failing, "does not keep its claim"),
+        (ln.discrete_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=2), "no l2 sensitivity"),
+    ):
+        with pytest.raises(ln.InvalidInput, match=words):
+            _ = mechanism.optimality
+
+
+def test_bounds_are_remembered(empty_cache, monkeypatch):
+    from lessnoise.mechanism.least import optimum
+
+    optimum.proved_bound.cache_clear()
+    first = ln.loss_lower_bound(**target(3, 4.0))
+    optimum.proved_bound.cache_clear()
+    monkeypatch.setattr(optimum, "_compute", None)
+    assert ln.loss_lower_bound(**target(3, 4.0)) == first

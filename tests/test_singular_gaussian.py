@@ -9,7 +9,7 @@ from scipy import linalg, stats
 import lessnoise as ln
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.law import Radial
-from lessnoise.mechanism.sampling import NumpySource, draw
+from lessnoise.mechanism.sampling import draw
 from lessnoise.theory import SingularGaussian, random_basis_noise, uniform_stiefel
 
 NEVER = 1e-6  # seeds are fixed, and a true law gives a smaller p-value once in a million seeds
@@ -177,7 +177,7 @@ def test_rank_one_is_r1smg():
 def test_equal_eigenvalues_are_the_radial_member(dimension, rank):
     eigenvalue = 2.5
     law = Radial(k=rank, p=2, scale=math.sqrt(2 * eigenvalue))
-    source, rng = NumpySource(np.random.default_rng(19)), np.random.default_rng(20)
+    source, rng = np.random.default_rng(19), np.random.default_rng(20)
     theirs = np.array([draw(law, (dimension,), source) for _ in range(4000)])
     ours = np.array([random_basis_noise(dimension, [eigenvalue] * rank, rng) for _ in range(4000)])
     compare(ours, theirs)
@@ -187,13 +187,15 @@ def test_equal_eigenvalues_are_the_radial_member(dimension, rank):
 
 
 def compare(ours, theirs):
-    """Radius, one entry, and one direction cosine must have the same law."""
+    """Radius, one entry, and one direction cosine must have the same law; rounding hides the shortest directions."""
     direction = np.ones(ours.shape[1]) / math.sqrt(ours.shape[1])
-    for statistic in (
-        lambda n: np.linalg.norm(n, axis=1),
-        lambda n: n[:, 0],
-        lambda n: n @ direction / np.linalg.norm(n, axis=1),
-    ):
+    shortest = 0.1 * math.sqrt((ours**2).sum(axis=1).mean())
+
+    def cosine(n):
+        long = n[np.linalg.norm(n, axis=1) > shortest]
+        return long @ direction / np.linalg.norm(long, axis=1)
+
+    for statistic in (lambda n: np.linalg.norm(n, axis=1), lambda n: n[:, 0], cosine):
         assert stats.ks_2samp(statistic(ours), statistic(theirs)).pvalue > NEVER
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import rc_context
+from look import GRID, SOFT, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -22,7 +21,6 @@ import lessnoise as ln
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK, SOFT, GRID = "#222222", "#5F5F66", "#DDDDDD"
 # Okabe and Ito's palette, safe for colour-blind readers; every mark has its own shape, every line its own dashes.
 CLAIMED, PROVED, EXACT = "#0072B2", "#D55E00", "#222222"
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)))
@@ -152,20 +150,9 @@ def draw() -> Figure:
 
 def main() -> None:
     """Write the picture."""
-    style: dict[Any, Any] = {
-        "font.family": "DejaVu Sans",
-        "text.color": INK,
-        "axes.labelcolor": INK,
-        "axes.edgecolor": "#888888",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": "#444444",
-        "ytick.color": "#444444",
-    }
-    with rc_context(style), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ln.ClaimWarning)
-        figure = draw()
-        figure.savefig(Path(__file__).with_name("audit.png"), metadata={"Software": None})
+        save(draw, "audit.png")
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ entry by integrating over the noise, James-Stein over repeated draws.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import rc_context
+from look import GRID, INK, SOFT, save
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 ENTRIES = 1000
 STRENGTH = 8.0  # of the entries that are not 0, in the right panel
 PRIOR = 2.0  # deviation of the prior, in those of the noise
-INK, SOFT, GRID = "#222222", "#5F5F66", "#DDDDDD"
 # Okabe and Ito's palette, safe for colour-blind readers; every line has its own dashes too.
 STYLES: dict[str, tuple[str, str | tuple[int, tuple[float, ...]]]] = {
     "James-Stein": ("#0072B2", "-"),
@@ -168,19 +166,7 @@ def annotate(left: Axes, right: Axes) -> None:
 
 def main() -> None:
     """Write the picture."""
-    style: dict[Any, Any] = {
-        "font.family": "DejaVu Sans",
-        "text.color": INK,
-        "axes.labelcolor": INK,
-        "axes.edgecolor": "#888888",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "xtick.color": "#444444",
-        "ytick.color": "#444444",
-    }
-    with rc_context(style):
-        figure = draw()
-        figure.savefig(Path(__file__).with_name("post-processing.png"), metadata={"Software": None})
+    save(draw, "post-processing.png")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
-from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
+from lessnoise.composition import Composition, compose
+from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
+from lessnoise.ledger import Ledger
 from lessnoise.mechanism.builders import (
     analytic_gaussian,
     classic_gaussian,
@@ -17,6 +19,7 @@ from lessnoise.mechanism.builders import (
     radial,
     zhao_gaussian,
 )
+from lessnoise.mechanism.counts import Dawa, Hierarchy, best_branching, dawa, hb
 from lessnoise.mechanism.families import (
     CorrelatedGaussian,
     DiscreteGaussian,
@@ -41,25 +44,39 @@ from lessnoise.mechanism.families import (
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
+from lessnoise.tasks.histogram import HistogramRelease, private_histogram
 
 if TYPE_CHECKING:
     from lessnoise.pca import PrivateCovariance, PrivatePCA
 
 __all__ = [
+    "Answer",
     "AuditReport",
+    "Axis",
     "Bracket",
+    "BudgetExceeded",
     "Certificate",
     "Claim",
     "ClaimWarning",
+    "Composition",
     "CorrelatedGaussian",
+    "Dawa",
     "DiscreteGaussian",
     "GeneralizedGaussian",
+    "Gram",
     "Guarantee",
+    "Hierarchy",
+    "Histogram",
+    "HistogramRelease",
     "InvalidInput",
     "Laplace",
+    "Ledger",
+    "LedgerError",
     "LessnoiseError",
     "MatrixGaussian",
+    "Mean",
     "Mechanism",
     "MvgConstants",
     "Neighbours",
@@ -68,16 +85,22 @@ __all__ = [
     "Radial",
     "Release",
     "Shells",
+    "Sum",
+    "Unit",
     "Verdict",
     "Wishart",
     "__version__",
     "analytic_gaussian",
     "audit",
+    "best_branching",
     "binary_shares",
     "classic_gaussian",
+    "compose",
     "correlated_gaussian",
+    "dawa",
     "discrete_gaussian",
     "generalized_gaussian",
+    "hb",
     "improved_mvg_phi",
     "l2_mechanism",
     "laplace",
@@ -87,6 +110,7 @@ __all__ = [
     "mod_sulq",
     "mvg",
     "mvg_constants",
+    "private_histogram",
     "product_noise",
     "r1smg",
     "radial",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -154,6 +154,17 @@ def real_array(
         where = list(position) if position else ""
         raise InvalidInput(f"{name}{where}={converted[position]} is not finite: {repair}")
     return converted
+
+
+def shaped_array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
+    """A real array of exactly the expected shape: float32 as it is, all else as float64. NaN is looked for later."""
+    try:
+        result = np.asarray(value)
+    except ValueError:
+        raise InvalidInput(f"{name} is not a rectangular array: pass rows of equal length, or a NumPy array.") from None
+    if result.dtype.kind not in "iuf" or result.shape != expected:
+        array(result, expected, name)
+    return result if result.dtype == np.float32 else result.astype(np.float64, copy=False)
 
 
 def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.counts import Dawa, Hierarchy
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squared_budget
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
@@ -23,7 +25,8 @@ from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
 from lessnoise.mechanism.families.wishart import Wishart
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.sampling import NumpySource, draw
+from lessnoise.mechanism.sampling import draw, prepare_noise
+from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +49,7 @@ ROUNDING = 1e-8  # relative: a sensitivity typed as 1.41421356 is meant to be th
 @functools.singledispatch
 def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     """As many draws of :func:`lessnoise.mechanism.sampling.draw`; laws that can do it in one sweep register that."""
-    source = NumpySource(rng)
-    return np.stack([draw(law, shape, source) for _ in range(count)]) if count else np.empty((0, *shape))
+    return np.stack([draw(law, shape, rng) for _ in range(count)]) if count else np.empty((0, *shape))
 
 
 @draw_many.register(Laplace)
@@ -55,7 +57,7 @@ def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> A
 @draw_many.register(DiscreteGaussian)
 def _(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     # Independent entries: many arrays are one long one.
-    flat = draw(law, (max(count, 1) * math.prod(shape),), NumpySource(rng))
+    flat = draw(law, (max(count, 1) * math.prod(shape),), rng)
     return flat[: count * math.prod(shape)].reshape(count, *shape).astype(np.float64, copy=False)
 
 
@@ -106,6 +108,20 @@ def _(law: Wishart, shape: Shape, count: int, rng: np.random.Generator) -> Array
     factors = math.sqrt(law.scale) * rng.standard_normal((count, shape[0], shape[0] + 1))
     products: Array = np.einsum("nij,nkj->nik", factors, factors)  # without BLAS, whose threads compete
     return products
+
+
+@functools.singledispatch
+def release_many(law: Law, value: Array, count: int, rng: np.random.Generator) -> Array:
+    """As many releases of a value, the first axis counting them."""
+    outputs = draw_many(law, value.shape, count, rng)
+    outputs += value
+    return outputs
+
+
+@release_many.register(Dawa)
+def _(law: Dawa, value: Array, count: int, rng: np.random.Generator) -> Array:
+    releases = [prepare_noise(law, value, Stream.of(rng))() for _ in range(count)]
+    return np.stack(releases) if count else np.empty((0, *value.shape))
 
 
 # The likelihood ratio ln f(n) - ln f(n - v): the best of all attacks (Neyman and Pearson), where densities are known.
@@ -220,6 +236,16 @@ def worst_shift(law: Law, shape: Shape, sensitivity: float) -> Array:
     return shift
 
 
+@worst_shift.register(Hierarchy)
+def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
+    # Opposite corners share no node of the tree below its root.
+    shift = np.zeros(shape)
+    shift.flat[0] = sensitivity
+    if law.neighbours is Neighbours.REPLACE:
+        shift.flat[0], shift.flat[-1] = 0.5 * sensitivity, -0.5 * sensitivity
+    return shift
+
+
 @worst_shift.register(Radial)
 @worst_shift.register(Shells)
 def _(law: Law, shape: Shape, sensitivity: float) -> Array:
@@ -285,6 +311,9 @@ def distance(law: Law, shift: Array) -> float:
     flat = shift.ravel()
     if law.norm == "one-sided linf":  # one individual moves all entries the same way
         return math.inf if flat.min() < 0.0 < flat.max() else float(np.abs(flat).max())
+    if isinstance(law, Hierarchy) and law.neighbours is Neighbours.REPLACE:
+        # A replaced individual takes away at most half of the sensitivity, and adds at most half.
+        return 2.0 * float(max(flat[flat > 0.0].sum(), -flat[flat < 0.0].sum()))
     if law.norm == "outer product":
         return _record_distance(shift)
     order = {"l1": 1.0, "l2": 2.0, "lp": getattr(law, "p", 2.0)}[law.norm]

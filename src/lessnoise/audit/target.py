@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.audit.laws import ROUNDING, distance, draw_many, worst_shift
+from lessnoise.audit.laws import ROUNDING, distance, release_many, worst_shift
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
 from lessnoise.mechanism.families.discrete_sampler import integer_array
@@ -100,9 +100,7 @@ def target_of(mechanism: object) -> Target:
         described = mechanism
 
         def release(value: Array, count: int, rng: np.random.Generator) -> Array:
-            outputs = draw_many(described.law, described.shape, count, rng)
-            outputs += value
-            return outputs
+            return release_many(described.law, value, count, rng)
 
         return Target(mechanism.name, release, mechanism.law, parallel=True)
     if not callable(mechanism):

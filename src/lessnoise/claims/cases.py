@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessnoise.claims.record import Case
-from lessnoise.mechanism import builders, families
+from lessnoise.mechanism import builders, counts, families
 
 _ROOT2 = 2.0**0.5
 
@@ -122,6 +122,26 @@ CASES: tuple[Case, ...] = (
         "p=4, M=10, l4 sensitivity 1",
         lambda: families.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10, p=4.0),
         "bounded, not exact",
+    ),
+    Case.of("hb", "89 x 89 counts", lambda: counts.hb(epsilon=0.5, shape=(89, 89)), "pure privacy"),
+    Case.of(
+        "hb-gaussian",
+        "89 x 89 counts",
+        lambda: counts.hb(epsilon=0.5, delta=1e-7, shape=(89, 89), noise="gaussian"),
+        "ours",
+    ),
+    Case.of("dawa", "89 x 89 counts, safe stage 1", lambda: counts.dawa(epsilon=0.5, shape=(89, 89)), "pure privacy"),
+    Case.of(
+        "dawa-dpcomp",
+        "89 x 89 counts, published stage 1",
+        lambda: counts.dawa(epsilon=0.75, shape=(89, 89), noise="dpcomp"),
+        "single cells have no noise",
+    ),
+    Case.of(
+        "dawa-doubled",
+        "4 counts, twice the published noise",
+        lambda: counts.dawa(epsilon=1.5, shape=4, ratio=2 / 3, noise="doubled"),
+        "single cells have no noise",
     ),
     _mod_sulq(1.0, 0.01, 10, 1000, "a small table"),
     _mod_sulq(1.0, 1e-7, 2400, 24016, "the size of the paper's PCA query"),

@@ -89,6 +89,9 @@ EntryBound = Annotated[
     typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
 ]
 Integer = Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")]
+Counts = Annotated[
+    bool, typer.Option("--counts", help="The value is a histogram: H_b and DAWA will do, with --l1-sensitivity.")
+]
 Objective = Annotated[
     str,
     typer.Option(help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95."),
@@ -126,8 +129,11 @@ from lessnoise.cli import (  # noqa: E402
     claims,  # noqa: F401
     demo,  # noqa: F401
     frontier,  # noqa: F401
+    histogram,  # noqa: F401
+    ledger,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401
+    selftest,  # noqa: F401
     study,  # noqa: F401
     study_pca,  # noqa: F401
 )

@@ -11,6 +11,7 @@ from lessnoise.cli.app import (
     EXIT_FAILED_CLAIM,
     AsJson,
     Bound,
+    Counts,
     Delta,
     EntryBound,
     Epsilon,
@@ -51,6 +52,7 @@ def check(
     entry_bound: EntryBound = None,
     objective: Objective = "squared",
     integer: Integer = False,
+    counts: Counts = False,
     json: AsJson = False,
 ) -> None:
     """Check what a source claims of a mechanism. Exit code 0: the claim holds; 1: it fails; 2: bad input.
@@ -73,6 +75,7 @@ def check(
         entry_bound,
         integer,
         objective,
+        counts,
     )
     built, notes = build(mechanism, calibration, request)
     verdict = built.check()
@@ -83,7 +86,7 @@ def check(
                 **verdict.to_dict(),
                 "mechanism": built.to_dict(),
                 "exact_epsilon": exact_epsilon.to_dict(),
-                "expected_loss": built.expected_loss,
+                "expected_loss": None if built.law.data_dependent else built.expected_loss,
                 "notes": notes,
             }
         )

@@ -11,6 +11,7 @@ import typer
 from lessnoise.cli.app import (
     AsJson,
     Bound,
+    Counts,
     Delta,
     EntryBound,
     Epsilon,
@@ -26,8 +27,6 @@ from lessnoise.cli.app import (
     print_json,
 )
 
-BEST = "best"
-
 
 @app.command()
 def release(
@@ -41,7 +40,7 @@ def release(
         typer.Option(
             help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with."
         ),
-    ] = BEST,
+    ] = "best",
     l1_sensitivity: L1Sensitivity = None,
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
@@ -49,6 +48,13 @@ def release(
     bound: Bound = None,
     entry_bound: EntryBound = None,
     objective: Objective = "squared",
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals concerned.")
+    ] = None,
+    counts: Counts = False,
     seed: Annotated[
         int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
     ] = None,
@@ -63,10 +69,13 @@ def release(
 
     from lessnoise.errors import ClaimWarning
     from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import Request, best, find
+    from lessnoise.ledger import Ledger
+    from lessnoise.mechanism.catalogue import Request, choose
     from lessnoise.release.files import check_writable, load_array, write_release
+    from lessnoise.rounding import down
 
     check_writable(target, force)
+    budget = None if ledger is None else Ledger.open(ledger)
     value = load_array(source)
     request = Request(
         epsilon,
@@ -81,12 +90,13 @@ def release(
         entry_bound,
         integer=value.dtype.kind in "iu",
         objective=objective,
+        counts=counts,
     )
-    entry = None if mechanism == BEST else find(mechanism)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
-        built = best(request) if entry is None else entry.build(request)
-        result = built.release(value, None if seed is None else np.random.default_rng(seed))
+        built = choose(mechanism, request)
+        rng = None if seed is None else np.random.default_rng(seed)
+        result = built.release(value, rng, ledger=budget, partition=partition)
     write_release(result, target, force)
     certificate = result.certificate
     if json:
@@ -95,10 +105,19 @@ def release(
     out = console()
     out.print(f"wrote {target} and its certificate")
     chosen = "" if built.design is None else f" ({built.design.choice})"
-    out.print(f"mechanism  {built.name}{chosen}, noise sd per entry {built.standard_deviation:.5g}")
+    noise = "" if built.law.data_dependent else f", noise sd per entry {built.standard_deviation:.5g}"
+    out.print(f"mechanism  {built.name}{chosen}{noise}")
     out.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up)")
+    if certificate.grid is not None:
+        out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
+    if result.receipt is not None and budget is not None:
+        if built.design is not None and built.design.choice != "Gaussian":
+            out.print(
+                "note       least-noise is the least for one release; over a long series analytic-gaussian costs less"
+            )
+        out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:

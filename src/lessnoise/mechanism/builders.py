@@ -37,7 +37,7 @@ def _calibrated(target: Target, name: str, k: float, p: float) -> Mechanism:
         k=k,
         p=p,
         epsilon=target.epsilon,
-        delta=target.delta,
+        delta=target.reserved_delta,
         sensitivity=target.sensitivity,
     )
     return target.mechanism(name, Radial(k, p, scale), OURS)
@@ -129,7 +129,7 @@ def analytic_gaussian(
     '3.73063'
     """
     target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
-    sigma = target.sensitivity * gaussian.calibrate(target.epsilon, target.delta)
+    sigma = target.sensitivity * gaussian.calibrate(target.epsilon, target.reserved_delta)
     return _gaussian(target, "analytic-gaussian", sigma, "Balle & Wang 2018, Theorem 9")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism import builders, families
+from lessnoise.mechanism import builders, counts, families
 from lessnoise.mechanism.least import builder as least
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class Request:
     ``l1_sensitivity``: Laplace. ``k`` and ``p``: radial members, generalized Gaussian (p), product noise (k).
     ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest
     amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
-    holds whole numbers, for integer noise. ``objective``: what least noise makes small.
+    holds whole numbers, for integer noise. ``objective``: what least noise makes small. ``counts``: the value is a
+    histogram on a line or a map, for H_b and DAWA.
     """
 
     epsilon: float
@@ -41,6 +42,7 @@ class Request:
     entry_bound: float | None = None
     integer: bool = False
     objective: str = "squared"
+    counts: bool = False
 
     def __post_init__(self) -> None:
         validation.epsilon(self.epsilon)
@@ -140,6 +142,23 @@ def _published_mvg(request: Request) -> Mechanism:
     return families.mvg(**request.standard(), bound=bound, calibration="published")
 
 
+def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Callable[[Request], Mechanism]:
+    def build(request: Request) -> Mechanism:
+        if not request.counts:
+            raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value is one.")
+        delta = {"delta": request.delta} if fixed.get("noise") == "gaussian" else {}
+        return builder(
+            epsilon=request.epsilon,
+            shape=request.shape,
+            neighbours=request.neighbours,
+            l1_sensitivity=request.need("l1_sensitivity", "a mechanism for histograms"),
+            **delta,
+            **fixed,
+        )
+
+    return build
+
+
 _ENTRIES = (
     Entry(
         least.NAME,
@@ -211,6 +230,22 @@ _ENTRIES = (
         False,
         _standard(builders.classic_gaussian),
     ),
+    Entry("hb", "H_b", "consistent tree of counts, Laplace noise, pure", True, _for_counts(counts.hb)),
+    Entry(
+        "hb-gaussian",
+        "H_b, Gaussian",
+        "consistent tree of counts, normal noise",
+        True,
+        _for_counts(counts.hb, noise="gaussian"),
+    ),
+    Entry("dawa", "DAWA", "counts in buckets that follow the data, pure", True, _for_counts(counts.dawa)),
+    Entry(
+        "dawa-dpcomp",
+        "DAWA, published",
+        "counts in buckets that follow the data, stage 1 as published",
+        False,
+        _for_counts(counts.dawa, noise="dpcomp"),
+    ),
     Entry("mvg-published", "MVG, published", "matrix-variate normal noise, by its theorem", False, _published_mvg),
     Entry("product-noise", "Product noise, published", "product noise, by its theorem", False, _product),
     Entry(
@@ -221,6 +256,7 @@ _ENTRIES = (
         _standard(builders.r1smg, calibration="published"),
     ),
 )
+BEST = "best"
 CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
@@ -233,6 +269,11 @@ def find(name: str) -> Entry:
     if name not in CATALOGUE:
         raise InvalidInput(f"mechanism={name!r} is not known: choose one of {', '.join(CATALOGUE)}.")
     return CATALOGUE[name]
+
+
+def choose(name: str, request: Request) -> Mechanism:
+    """The mechanism of a name, or what is :func:`best` for the request."""
+    return best(request) if name == BEST else find(name).build(request)
 
 
 def build_all(request: Request) -> list[Mechanism]:
@@ -249,7 +290,12 @@ def build_all(request: Request) -> list[Mechanism]:
 
 
 def _rank(mechanism: Mechanism) -> float:
-    """Expected loss; the least-noise search takes the Gaussian for gains that it holds too small to matter."""
+    """Expected loss; the least-noise search takes the Gaussian for gains that it holds too small to matter.
+
+    What depends on the data comes last.
+    """
+    if mechanism.law.data_dependent:
+        return math.inf
     return mechanism.expected_loss * (1.0 - least.SMALLEST_GAIN if mechanism.name == least.NAME else 1.0)
 
 

@@ -2,7 +2,7 @@
 
 A law is a frozen, hashable dataclass registered under its ``kind``. The functions over laws are
 single-dispatch: :func:`lessnoise.mechanism.curve.law_delta`, :func:`lessnoise.mechanism.losses.log_raw_moment` and
-:func:`~lessnoise.mechanism.losses.quantile`, :func:`lessnoise.mechanism.sampling.draw`.
+:func:`~lessnoise.mechanism.losses.quantile`, :func:`lessnoise.mechanism.sampling.noise_form`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class Law(Protocol):
     kind: ClassVar[str]
     norm: ClassVar[str]
     integer: ClassVar[bool]
+    data_dependent: ClassVar[bool]
+    rounding: ClassVar[str]
 
     def __hash__(self) -> int: ...
 
@@ -62,6 +64,11 @@ class Plain:
 
     kind: ClassVar[str]
     integer: ClassVar[bool] = False
+    data_dependent: ClassVar[bool] = False  # its loss cannot be computed without the data
+    rounding: ClassVar[str] = (
+        "The output is the real-valued noisy value rounded to the grid, exactly: floating point is covered, for IEEE "
+        "754 arithmetic and a mathematical library within 4 units of the last place (lessnoise selftest measures it)."
+    )
 
     __slots__ = ()
 

@@ -14,12 +14,14 @@ from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.design import Design
-from lessnoise.mechanism.sampling import NumpySource, SecureSource, draw
+from lessnoise.mechanism.sampling import draw
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise.composition import Composition
+    from lessnoise.ledger import Ledger
     from lessnoise.release import Release
 
 SCHEMA = 1
@@ -122,18 +124,42 @@ class Mechanism:
             exact = delta_of(self.law, self.dimension, self.sensitivity, self.claim.epsilon, 1e-7)
         return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
 
+    def repeat(self, n: int) -> Composition:
+        """``n`` releases about the same individuals, each with fresh noise."""
+        from lessnoise.composition import compose
+
+        return compose(self).repeat(n)
+
+    def subsample(self, rate: float) -> Composition:
+        """One release on a Poisson sample: each individual takes part with probability ``rate``, independently."""
+        from lessnoise.composition import compose
+
+        return compose(self).subsample(rate)
+
     # Use.
 
     def noise(self, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-        """One draw of the noise."""
-        generator = validation.generator(rng)
-        return draw(self.law, self.shape, SecureSource() if generator is None else NumpySource(generator))
+        """One draw of the noise alone, for experiments: what a release would add to an array of zeros."""
+        return draw(self.law, self.shape, validation.generator(rng))
 
-    def release(self, value: ArrayLike, rng: np.random.Generator | None = None) -> Release:
-        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private."""
+    def release(
+        self,
+        value: ArrayLike,
+        rng: np.random.Generator | None = None,
+        *,
+        ledger: Ledger | None = None,
+        partition: str | None = None,
+        out: NDArray[Any] | None = None,
+        threads: int | None = None,
+    ) -> Release:
+        """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private.
+
+        With a ``ledger`` the release is paid for first; ``partition`` is the key of the individuals it concerns.
+        ``out`` receives the noisy value and may be ``value`` itself. The number of threads changes the time alone.
+        """
         from lessnoise.release import release
 
-        return release(self, value, rng)
+        return release(self, value, rng, ledger=ledger, partition=partition, out=out, threads=threads)
 
     # Storage.
 

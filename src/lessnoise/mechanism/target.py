@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
@@ -43,6 +44,11 @@ class Target:
     def dimension(self) -> int:
         """Number of entries."""
         return math.prod(self.shape)
+
+    @property
+    def reserved_delta(self) -> float:
+        """The delta to calibrate the noise at: what the finite machine adds (``delta_numeric``) is left free."""
+        return noise_engine.reserved(self.delta, self.epsilon, self.dimension)
 
     def mechanism(self, name: str, law: Law, source: str) -> Mechanism:
         """A mechanism for this target, with a source's claim to it."""

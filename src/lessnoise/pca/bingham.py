@@ -25,14 +25,13 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.pca.randomness import source_of
+from lessnoise.noise import Stream
+from lessnoise.noise.floats import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    from lessnoise.pca.randomness import Source
 
     Array = NDArray[np.float64]
 
@@ -47,11 +46,11 @@ def sample_bingham(matrix: Array, rng: np.random.Generator | None = None) -> Arr
     >>> x.shape, round(float(x @ x), 9)
     ((3,), 1.0)
     """
-    return draw_vector(_symmetric(matrix), source_of(rng))
+    return draw_vector(_symmetric(matrix), Floats(Stream.of(validation.generator(rng)).claim().sequence()))
 
 
-def draw_vector(matrix: Array, source: Source) -> Array:
-    """As :func:`sample_bingham`, for a checked matrix and an open source."""
+def draw_vector(matrix: Array, source: Floats) -> Array:
+    """As :func:`sample_bingham`, for a checked matrix and words that are claimed."""
     values, vectors = np.linalg.eigh(matrix)
     falls = values[-1] - values  # f_i, the smallest is 0
     size = len(falls)
@@ -133,7 +132,7 @@ def effective_size(values: Array) -> float:
 def sample_frame(
     matrix: Array,
     components: int,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | Stream | None = None,
     *,
     sweeps: int = DEFAULT_SWEEPS,
     progress: Callable[[str, int, int], None] | None = None,
@@ -149,7 +148,8 @@ def sample_frame(
     count = validation.whole_number("components", components)
     if count > size:
         raise InvalidInput(f"components={count} exceeds the {size} dimensions: ask for {size} at most.")
-    source = source_of(rng)
+    stream = rng if isinstance(rng, Stream) else Stream.of(validation.generator(rng))
+    source = Floats(stream.claim().sequence())
     # Never start at the eigenvectors: an unfinished chain would give them away.
     frame = np.linalg.qr(source.normals(size * count).reshape(size, count))[0]
     trace = np.empty(sweeps)

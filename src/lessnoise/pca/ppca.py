@@ -24,8 +24,8 @@ from lessnoise import validation
 from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee, Neighbours
+from lessnoise.noise import Stream
 from lessnoise.pca.bingham import DEFAULT_SWEEPS, Chain, sample_frame
-from lessnoise.pca.randomness import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,8 @@ SCHEMA = 1
 SOURCE = "Chaudhuri, Sarwate & Sinha 2013, if sampled exactly"
 _BOUND = "Every row has at most the stated norm, for the stated neighbouring relation."
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
-_ROUNDING = "The law is that of real-valued components; rounding to floating point is not covered."
+_WORDS = "The random words come from AES-256 in counter mode, and are taken as independent and uniform."
+_ROUNDING = "The components are drawn in floating point, and what its rounding could leak is not covered."
 _CHAIN = (
     "Several components come from a Markov chain of finitely many sweeps. Their law is near the one of the claim, by "
     "an amount that is not known: no guarantee is proved, and delta = 1 says so."
@@ -132,9 +133,9 @@ def ppca(
     if matrix.ndim != 2 or count > len(matrix):
         raise InvalidInput(f"components={count} with gram.shape={matrix.shape}: pass a d x d matrix and at most d.")
     exact = count == 1
-    source = source_of(rng)
+    stream = Stream.of(validation.generator(rng))
     weight = epsilon / (norm * norm * (2.0 if relation is Neighbours.REPLACE else 1.0))
-    chain = sample_frame(weight * matrix, count, rng, sweeps=1 if exact else sweeps, progress=progress)
+    chain = sample_frame(weight * matrix, count, stream, sweeps=1 if exact else sweeps, progress=progress)
     certificate = ComponentsCertificate(
         features=len(matrix),
         components=count,
@@ -142,8 +143,8 @@ def ppca(
         sweeps=None if exact else sweeps,
         guarantee=Guarantee(epsilon, 0.0 if exact else 1.0, relation),
         claim=Claim(epsilon, 0.0, relation, SOURCE),
-        private=source.private,
-        randomness=source.description,
-        assumptions=(_BOUND, _COMPOSITION, _ROUNDING) if exact else (_BOUND, _COMPOSITION, _ROUNDING, _CHAIN),
+        private=stream.private,
+        randomness=stream.description,
+        assumptions=(_BOUND, _COMPOSITION, _WORDS, _ROUNDING, *(() if exact else (_CHAIN,))),
     )
     return Components(np.ascontiguousarray(chain.frame.T), certificate, chain)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.errors import InvalidInput
+from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import catalogue, families
 from lessnoise.mechanism.catalogue import Request
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.sampling import values_drawn
+from lessnoise.noise import can_keep
 from lessnoise.pca.rows import Moments
 from lessnoise.pca.symmetric import unpack
 
@@ -51,19 +55,23 @@ def release_moments(
     rng: np.random.Generator | None = None,
     ledger: object = None,
 ) -> NoisyMoments:
-    """Add noise to the moments, by a mechanism of the catalogue, a published one for covariances, or a builder."""
+    """Add noise to the moments, by a mechanism of the catalogue, a published one for covariances, or a builder.
+
+    At a huge epsilon the noise is as small as it may be, but what the random words add to delta cannot be neglected any
+    more. Such a release is made, and its certificate promises nothing.
+    """
     epsilon = validation.epsilon(epsilon)
     options: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
     if mechanism in MATRIX or mechanism in PUBLISHED:
         _check_uncentred(str(mechanism), layout)
         described, value, gram_of = _matrix_form(str(mechanism), moments, layout, epsilon, delta)
-        released = described.release(value, rng, **options)
+        released = _promised(described).release(value, rng, **options)
         gram = gram_of(np.asarray(released.value, dtype=np.float64))
         zeros = np.zeros(layout.features)
         deviation = described.standard_deviation * (1.0 if mechanism in MATRIX else moments.count)
         return NoisyMoments(Moments(moments.count, math.nan, zeros, gram), released.certificate, deviation)
     described = build(mechanism, layout, epsilon, delta)
-    released = described.release(layout.pack(moments), rng, **options)
+    released = _promised(described).release(layout.pack(moments), rng, **options)
     noisy = layout.unpack(np.asarray(released.value, dtype=np.float64), moments.count)
     return NoisyMoments(noisy, released.certificate, described.standard_deviation)
 
@@ -111,6 +119,22 @@ def _matrix_form(
         bound=records * layout.norm**2,
     )
     return catalogue.find(name).build(request), moments.gram, lambda value: 0.5 * (value + value.T)
+
+
+def _promised(described: Mechanism) -> Mechanism:
+    """The mechanism, without its claim where no release by a cipher could keep it, and with a warning."""
+    claim = described.claim
+    if claim is None or claim.delta == 0.0:
+        return described
+    if can_keep(claim.delta, claim.epsilon, values_drawn(described.law, described.dimension)):
+        return described
+    warnings.warn(
+        f"epsilon={claim.epsilon:g} is beyond what random words can keep at delta={claim.delta:g}: the certificate "
+        "promises nothing; use an epsilon below 30 for a private fit.",
+        ClaimWarning,
+        stacklevel=5,
+    )
+    return dataclasses.replace(described, claim=None)
 
 
 def _check_uncentred(name: str, layout: Layout) -> None:

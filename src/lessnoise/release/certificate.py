@@ -6,35 +6,47 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lessnoise import noise as noise_engine
 from lessnoise._version import __version__
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.sampling import grid_step, values_drawn
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.sampling import Source
+    from lessnoise.noise import Stream
 
 SCHEMA = 1
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
-_ROUNDING = "The exact curve is that of real-valued noise; rounding of the output to floating point is not covered."
+_WORDS = (
+    "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
+    "to delta is delta_numeric, and it is included."
+)
 
 
 def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
-    """What the guarantee rests on. Integer noise is drawn and added exactly, so rounding is no concern there."""
-    return (_SENSITIVITY, _COMPOSITION) if mechanism.law.integer else (_SENSITIVITY, _COMPOSITION, _ROUNDING)
+    """What the guarantee rests on. Integer noise is drawn and added in integers, so rounding is no concern there."""
+    shared = (_SENSITIVITY, _COMPOSITION, _WORDS)
+    return shared if mechanism.law.integer else (*shared, mechanism.law.rounding)
 
 
 @dataclass(frozen=True)
 class Certificate:
     """The mechanism, its exact guarantee at the epsilon it was built for, and where the randomness came from.
 
-    ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of
-    ``exact``. A release made with a caller's generator is marked ``private=False``.
+    ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of ``exact``, the
+    delta of the real-valued noise, plus ``delta_numeric``, what the finite machine adds, rounded up. ``claim_holds``
+    compares the claim with ``exact``. The released numbers are multiples of ``grid``, if there is one. A release made
+    with a caller's generator is marked ``private=False``.
     """
 
     mechanism: Mechanism
     guarantee: Guarantee
     exact: Bracket
+    delta_numeric: float
+    grid: float | None
     claim_holds: bool | None
     private: bool
     randomness: str
@@ -42,7 +54,7 @@ class Certificate:
     version: str = __version__
 
     @classmethod
-    def of(cls, mechanism: Mechanism, source: Source) -> Certificate:
+    def of(cls, mechanism: Mechanism, stream: Stream, dtype: np.dtype[Any] | type = np.float64) -> Certificate:
         """Compute the certificate of a mechanism; a mechanism without a claim is certified at epsilon = 1."""
         if mechanism.claim is None:
             exact, holds = mechanism.delta(1.0), None
@@ -50,8 +62,18 @@ class Certificate:
             verdict = mechanism.check()
             exact, holds = verdict.exact, verdict.holds
         epsilon = 1.0 if mechanism.claim is None else mechanism.claim.epsilon
-        guarantee = Guarantee(epsilon, exact.upper, mechanism.neighbours)
-        return cls(mechanism, guarantee, exact, holds, source.private, source.description, assumptions(mechanism))
+        numeric = noise_engine.delta_numeric(epsilon, values_drawn(mechanism.law, mechanism.dimension))
+        return cls(
+            mechanism,
+            Guarantee(epsilon, noise_engine.total_delta(exact.upper, numeric), mechanism.neighbours),
+            exact,
+            numeric,
+            grid_step(mechanism.law, mechanism.shape, dtype),
+            holds,
+            stream.private,
+            stream.description,
+            assumptions(mechanism),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -61,6 +83,8 @@ class Certificate:
             "mechanism": self.mechanism.to_dict(),
             "guarantee": self.guarantee.to_dict(),
             "exact_delta": self.exact.to_dict(),
+            "delta_numeric": self.delta_numeric,
+            "grid": self.grid,
             "claim_holds": self.claim_holds,
             "private": self.private,
             "randomness": self.randomness,
@@ -74,6 +98,8 @@ class Certificate:
             Mechanism.from_dict(values["mechanism"]),
             Guarantee.from_dict(values["guarantee"]),
             Bracket.from_dict(values["exact_delta"]),
+            values["delta_numeric"],
+            values["grid"],
             values["claim_holds"],
             values["private"],
             values["randomness"],

@@ -14,8 +14,8 @@ from lessnoise._version import __version__
 from lessnoise.data import BOUNDS, synthetic_city
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Guarantee, Neighbours
-from lessnoise.mechanism.catalogue import Request, find
-from lessnoise.query import CountQuery, grid_counts
+from lessnoise.mechanism.catalogue import find
+from lessnoise.query import Answer, Histogram
 from lessnoise.report import text
 from lessnoise.report.frontier import FrontierPoint, frontier
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 PAPER_EPSILON, PAPER_DELTA = 1e-5, 1e-7
 """The setting of the R1SMG paper's own 89 x 89 count query (Ji & Li 2024, case study I)."""
+
+QUERY = Histogram.grid(["latitude", "longitude"], bins=(89, 89), bounds=BOUNDS)
+"""The count query of the demonstration."""
 
 QUANTILES = (0.05, 0.5, 0.95)
 RECONSTRUCTION_RELEASES = 1000
@@ -133,7 +136,7 @@ class DemoResult:
 
     target: Guarantee
     seed: int
-    counts: CountQuery
+    counts: Answer
     rows: tuple[DemoRow, ...]
     reconstructions: tuple[Reconstruction, ...]
     frontier: tuple[FrontierPoint, ...]
@@ -151,7 +154,7 @@ class DemoResult:
             "data": "synthetic city",
             "pickups": int(self.counts.value.sum()),
             "shape": list(self.counts.shape),
-            "bounds": [list(side) for side in self.counts.bounds],
+            "bounds": [list(side) for side in BOUNDS],
             "target": self.target.to_dict(),
             "seed": self.seed,
             "private": False,
@@ -181,7 +184,7 @@ def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
     contenders = _contenders(target)
     steps = len(contenders) + 3
     progress("synthetic city", 0, steps)
-    counts = grid_counts(synthetic_city(), bounds=BOUNDS)
+    counts = QUERY.answer(synthetic_city(), neighbours=target.neighbours)
     release_seeds, reconstruction_seeds = np.random.SeedSequence(seed).spawn(2)
     rows = []
     for done, ((key, (label, build)), child) in enumerate(
@@ -202,21 +205,11 @@ def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
     return DemoResult(target, seed, counts, tuple(rows), reconstructions, tuple(points))
 
 
-def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[CountQuery], Mechanism]]]:
+def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[Answer], Mechanism]]]:
     """Key, label and builder of every mechanism, in a fixed order, so that each keeps its random stream."""
 
-    def builder(name: str, guarantee: Guarantee) -> Callable[[CountQuery], Mechanism]:
-        return lambda counts: find(name).build(
-            Request(
-                epsilon=guarantee.epsilon,
-                delta=guarantee.delta,
-                sensitivity=counts.sensitivity(target.neighbours),
-                shape=counts.shape,
-                neighbours=target.neighbours,
-                l1_sensitivity=counts.l1_sensitivity(target.neighbours),
-                integer=True,
-            )
-        )
+    def builder(name: str, guarantee: Guarantee) -> Callable[[Answer], Mechanism]:
+        return lambda counts: find(name).build(counts.request(guarantee.epsilon, guarantee.delta))
 
     found = {name: (find(name).label, builder(name, target)) for name in _COMPARED}
     paper = Guarantee(PAPER_EPSILON, PAPER_DELTA, target.neighbours)
@@ -228,7 +221,7 @@ def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[CountQuery]
 
 
 def _row(
-    key: str, label: str, mechanism: Mechanism, counts: CountQuery, target: Guarantee, rng: np.random.Generator
+    key: str, label: str, mechanism: Mechanism, counts: Answer, target: Guarantee, rng: np.random.Generator
 ) -> DemoRow:
     released = mechanism.release(counts.value, rng).value.astype(np.float64)
     released.setflags(write=False)

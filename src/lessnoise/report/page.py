@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import math
-import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +12,7 @@ from lessnoise.report import plots, text
 from lessnoise.report.canvas import COLOURS
 from lessnoise.report.demo import CONTROL
 from lessnoise.report.frontier import frontier_svg
-from lessnoise.report.style import CSS
+from lessnoise.report.html import count_word, document, embedded, figure, map_figure, prose, table
 
 if TYPE_CHECKING:
     import os
@@ -36,7 +34,7 @@ def write_page(result: DemoResult, path: str | os.PathLike[str], *, force: bool 
 
 def page_html(result: DemoResult) -> str:
     """The whole page as text."""
-    title = f"{_count_word(len(result.rows)).capitalize()} mechanisms, one synthetic city, one promise"
+    title = f"{count_word(len(result.rows)).capitalize()} mechanisms, one synthetic city, one promise"
     body = "\n".join(
         [
             f"<header>\n<h1>{escape(title)}</h1>\n{_introduction(result)}\n</header>",
@@ -51,12 +49,7 @@ def page_html(result: DemoResult) -> str:
             _footer(result),
         ]
     )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="generator" content="lessnoise">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)} - lessnoise</title>\n<style>{CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
+    return document(title, body)
 
 
 def _introduction(result: DemoResult) -> str:
@@ -69,7 +62,7 @@ def _introduction(result: DemoResult) -> str:
         f"Differential privacy promises that, in numbers: with epsilon = {text.number(target.epsilon)} and "
         f"delta = {text.number(target.delta)}, replacing any one pickup must hardly change what the public sees.",
         "A mechanism keeps the promise by adding noise, and less noise means a better map.",
-        f"Below, {_count_word(len(result.rows))} mechanisms meet on the same map, each with its exact delta, computed "
+        f"Below, {count_word(len(result.rows))} mechanisms meet on the same map, each with its exact delta, computed "
         "rather than trusted.",
         _outcome(result, kept),
     ]
@@ -77,7 +70,7 @@ def _introduction(result: DemoResult) -> str:
         f"The city and its {int(result.counts.value.sum()):,} pickups are synthetic. The releases use seed "
         f"{result.seed}, so that you can repeat them: they are seeded, so not private."
     )
-    return f'<p class="lede">{_prose(" ".join(sentences))}</p>\n<p class="mark">{escape(mark)}</p>'
+    return f'<p class="lede">{prose(" ".join(sentences))}</p>\n<p class="mark">{escape(mark)}</p>'
 
 
 def _outcome(result: DemoResult, kept: list[DemoRow]) -> str:
@@ -85,10 +78,10 @@ def _outcome(result: DemoResult, kept: list[DemoRow]) -> str:
     if not kept:
         return "None of them is proved to keep its claim here."
     best = (
-        f"{_count_word(len(kept)).capitalize()} of them {_keep(len(kept))} promise, the {kept[0].label} with the least "
+        f"{count_word(len(kept)).capitalize()} of them {_keep(len(kept))} promise, the {kept[0].label} with the least "
         f"noise ({text.number(kept[0].standard_deviation, 3)} per cell)"
     )
-    return f"{best}, and {_count_word(failed)} {'does' if failed == 1 else 'do'} not." if failed else f"{best}."
+    return f"{best}, and {count_word(failed)} {'does' if failed == 1 else 'do'} not." if failed else f"{best}."
 
 
 def _keep(count: int) -> str:
@@ -111,7 +104,6 @@ def _table(result: DemoResult) -> str:
         "95% of losses below",
         "Loss of the map shown",
     )
-    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     rows, failing = [], False
     for row in result.rows:
         first_failing, failing = not row.holds and not failing, failing or not row.holds
@@ -123,9 +115,8 @@ def _table(result: DemoResult) -> str:
     )
     return (
         "<section>\n<h2>The comparison</h2>\n"
-        '<div class="scroll" role="region" tabindex="0" aria-label="Comparison of the mechanisms">\n'
-        f"<table>\n<thead><tr>{columns}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table>\n</div>\n"
-        f'<p class="mark">{escape(note)}</p>\n</section>'
+        + table(head, rows, "Comparison of the mechanisms")
+        + f'<p class="mark">{escape(note)}</p>\n</section>'
     )
 
 
@@ -139,12 +130,12 @@ def _table_row(row: DemoRow, first_failing: bool) -> str:
     ]
     dot = f'<span class="dot" style="background:{COLOURS[row.key]}"></span>'
     opening = '<tr class="first-failing">' if first_failing else "<tr>"
-    return f'{opening}<th scope="row">{dot}{_prose(row.label)}</th>' + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
+    return f'{opening}<th scope="row">{dot}{prose(row.label)}</th>' + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
 
 def _maps(result: DemoResult) -> str:
     figures = [
-        _map_figure(
+        map_figure(
             plots.map_png(result),
             "The true counts: a bright tilted centre between two dark rivers, a second centre to the east, two "
             "airports, roads and towns.",
@@ -155,10 +146,10 @@ def _maps(result: DemoResult) -> str:
     for row in result.rows:
         deviation = text.number(row.standard_deviation, 3)
         figures.append(
-            _map_figure(
+            map_figure(
                 plots.map_png(result, row.key),
                 f"The counts released by {row.label}, with noise of standard deviation {deviation} per cell.",
-                f"<strong>{_prose(row.label)}</strong>, noise sd {deviation}, {_verdict(row)}",
+                f"<strong>{prose(row.label)}</strong>, noise sd {deviation}, {_verdict(row)}",
                 bad=not row.holds,
             )
         )
@@ -168,7 +159,7 @@ def _maps(result: DemoResult) -> str:
     )
     if not all(row.holds for row in result.rows):
         note += " A red frame marks a mechanism that does not protect what it claims to, however clear its map is."
-    scale = _image(plots.scale_svg(result), "svg+xml", "Colour scale of the maps, from 1 pickup or less up.")
+    scale = embedded(plots.scale_svg(result), "svg+xml", "Colour scale of the maps, from 1 pickup or less up.")
     return (
         f"<section>\n<h2>One release of each, on the same scale</h2>\n<p>{escape(note)}</p>\n"
         f'<div class="card scale">{scale}</div>\n<div class="maps">\n' + "\n".join(figures) + "\n</div>\n</section>"
@@ -183,10 +174,10 @@ def _curves(result: DemoResult) -> str:
         "Each line is what a mechanism really guarantees. A circle marks what is claimed; an arrow leads from a claim "
         f"that fails to the cross at its exact delta. At or below the promise: {kept}."
     )
-    paragraphs = "\n".join(f"<p>{_prose(sentence)}</p>" for sentence in sentences)
+    paragraphs = "\n".join(f"<p>{prose(sentence)}</p>" for sentence in sentences)
     return (
         f"<section>\n<h2>What is claimed, and what is true</h2>\n{paragraphs}\n"
-        + _figure(plots.curves_svg(result), alt, caption)
+        + figure(plots.curves_svg(result), alt, caption)
         + "\n</section>"
     )
 
@@ -219,10 +210,10 @@ def _losses(result: DemoResult) -> str:
     numbers = "; ".join(f"{row.label}: {text.number(row.expected_loss, 3)}" for row in result.rows)
     return (
         "<section>\n<h2>What the promise costs</h2>\n"
-        + "".join(f"<p>{_prose(sentence)}</p>\n" for sentence in _cost_sentences(result))
-        + _figure(plots.losses_svg(result), f"Bars of the expected loss. {numbers}.", f"Expected loss. {numbers}.")
+        + "".join(f"<p>{prose(sentence)}</p>\n" for sentence in _cost_sentences(result))
+        + figure(plots.losses_svg(result), f"Bars of the expected loss. {numbers}.", f"Expected loss. {numbers}.")
         + "\n</section>\n<section>\n<h2>How much one release varies</h2>\n"
-        + _figure(plots.spread_svg(result), *_spread_words(result))
+        + figure(plots.spread_svg(result), *_spread_words(result))
         + "\n</section>"
     )
 
@@ -279,15 +270,15 @@ def _frontier(result: DemoResult) -> str:
     )
     caption = f"Expected loss relative to the analytic Gaussian's, by number of entries. Least noise: {numbers}."
     return (
-        f"<section>\n<h2>Where less noise will do</h2>\n<p>{_prose(words)}</p>\n"
-        + _figure(frontier_svg(result.frontier), caption, caption)
+        f"<section>\n<h2>Where less noise will do</h2>\n<p>{prose(words)}</p>\n"
+        + figure(frontier_svg(result.frontier), caption, caption)
         + "\n</section>"
     )
 
 
 def _reconstruction(result: DemoResult) -> str:
     labels = {row.key: row.label for row in result.rows}
-    items = "\n".join(f"<li>{_prose(_found(found, labels[found.key]))}</li>" for found in result.reconstructions)
+    items = "\n".join(f"<li>{prose(_found(found, labels[found.key]))}</li>" for found in result.reconstructions)
     if not any(not row.holds for row in result.rows):
         return ""
     words = (
@@ -307,44 +298,13 @@ def _footer(result: DemoResult) -> str:
     relation = result.target.neighbours
     words = (
         f"Made by lessnoise {result.version}. Query: counts on a {shape} grid with fixed public bounds; neighbours: "
-        f"{relation.value} one pickup; l2 sensitivity {text.number(result.counts.sensitivity(relation))}, l1 "
-        f"sensitivity {text.number(result.counts.l1_sensitivity(relation))}. The exact curves are those of "
+        f"{relation.value} one pickup; l2 sensitivity {text.number(result.counts.sensitivity)}, l1 "
+        f"sensitivity {text.number(result.counts.l1_sensitivity)}. The exact curves are those of "
         f"real-valued noise. The published R1SMG calibration and its setting on a count query of "
         f"this kind are those of {PAPER}."
     )
     return f"<footer>\n<p>{escape(words)}</p>\n</footer>"
 
 
-# Pieces.
-
-
-def _prose(words: str) -> str:
-    """Escaped text whose (epsilon, delta) pairs and exponents stay on one line."""
-    pattern = r"\([\d.e-]+, [\d.e-]+\)|\d[\d.]*e-\d+"
-    return re.sub(pattern, r'<span class="whole">\g<0></span>', escape(words, quote=False))
-
-
 def _verdict(row: DemoRow) -> str:
     return f'<span class="verdict {"holds" if row.holds else "fails"}">{escape(row.verdict_word)}</span>'
-
-
-def _map_figure(image: bytes, alt: str, caption: str, *, bad: bool = False) -> str:
-    opening = '<figure class="bad">' if bad else "<figure>"
-    return f"{opening}{_image(image, 'png', alt)}<figcaption>{caption}</figcaption></figure>"
-
-
-def _figure(image: bytes, alt: str, caption: str) -> str:
-    return (
-        f'<figure><div class="card">{_image(image, "svg+xml", alt)}</div>'
-        f"<figcaption>{_prose(caption)}</figcaption></figure>"
-    )
-
-
-def _image(image: bytes, kind: str, alt: str) -> str:
-    data = base64.b64encode(image).decode()
-    return f'<img src="data:image/{kind};base64,{data}" alt="{escape(alt, quote=True)}">'
-
-
-def _count_word(count: int) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[count] if count < len(words) else str(count)

@@ -68,6 +68,34 @@ def pair(guarantee: Guarantee) -> str:
     return f"({number(guarantee.epsilon)}, {number(guarantee.delta)})"
 
 
+def at_least(value: float, digits: int = 4) -> str:
+    """A proved lower end, rounded down.
+
+    >>> at_least(0.00499971, 2), at_least(7.69e-8, 2)
+    ('0.0049', '7.6e-8')
+    """
+    return _towards(value, digits, -1)
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """A proved upper end, rounded up.
+
+    >>> at_most(0.00491, 2)
+    '0.005'
+    """
+    return _towards(value, digits, 1)
+
+
+def pair_up(guarantee: Guarantee, digits: int = 4) -> str:
+    """The same, for computed parameters: rounded up, so that the text never promises more.
+
+    >>> from lessnoise import Guarantee
+    >>> pair_up(Guarantee(1e-5, 0.21664411))
+    '(1e-5, 0.2167)'
+    """
+    return f"({at_most(guarantee.epsilon, digits)}, {at_most(guarantee.delta, digits)})"
+
+
 def _towards(value: float, digits: int, side: int) -> str:
     """Round to the digits, down for side -1 and up for side 1."""
     if value == 0.0:

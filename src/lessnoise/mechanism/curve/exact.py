@@ -36,6 +36,13 @@ def law_pure_epsilon(law: Law, dimension: int, sensitivity: float) -> float:
     return math.inf
 
 
+@functools.singledispatch
+def law_pure_epsilon_lower(law: Law, dimension: int, sensitivity: float) -> float:
+    """No smaller epsilon is pure DP; laws whose pure epsilon is only a bound register what they can prove."""
+    pure = law_pure_epsilon(law, dimension, sensitivity)
+    return pure * (1.0 - 4e-15) if math.isfinite(pure) else pure
+
+
 @law_delta.register(Laplace)
 def _(law: Laplace, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     # In any dimension delta = 1 - exp((eps - D/b)/2): splitting an l1 shift over several coordinates never
@@ -81,7 +88,7 @@ def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Br
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP; infinite where there is none."""
     pure = law_pure_epsilon(law, dimension, sensitivity)
     if delta == 0.0:
-        return Bracket(pure * (1.0 - 4e-15) if math.isfinite(pure) else pure, pure)
+        return Bracket(law_pure_epsilon_lower(law, dimension, sensitivity), pure)
 
     def curve(epsilon: float, tolerance: float) -> Bracket:
         return delta_of(law, dimension, sensitivity, epsilon, tolerance)

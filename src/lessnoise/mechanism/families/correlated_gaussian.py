@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
@@ -26,14 +28,13 @@ from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import noise_form
+from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from lessnoise.mechanism.sampling import Source
 
     Shape = int | Sequence[int]
     Array = NDArray[np.float64]
@@ -151,11 +152,12 @@ def correlated_gaussian(
     relation = Neighbours.of(neighbours)
     dimension = math.prod(sizes)
     root = math.sqrt(dimension)
-    sigma, step = gaussian.calibrate(epsilon, delta), 1e-13  # sigma = 1/mu
+    own_delta = noise_engine.reserved(delta, epsilon, dimension)
+    sigma, step = gaussian.calibrate(epsilon, own_delta), 1e-13  # sigma = 1/mu
     while True:
         unit = (0.5 * sensitivity * sigma) ** 2 * (root + 1.0)
         law = CorrelatedGaussian(unit, unit * root)  # variances c^2 (sqrt d + 1)/(4 mu^2) and c^2 (d + sqrt d)/(4 mu^2)
-        if law_delta(law, dimension, sensitivity, epsilon, 0.0).upper <= delta:
+        if law_delta(law, dimension, sensitivity, epsilon, 0.0).upper <= own_delta:
             break
         sigma, step = sigma * (1.0 + step), 2.0 * step  # the last digits of the square roots
     claim = Claim(epsilon, delta, relation, "Lebeda 2025 (arXiv 2408.06853) with Balle & Wang 2018, Theorem 9")
@@ -165,12 +167,10 @@ def correlated_gaussian(
 # Noise.
 
 
-@draw.register(CorrelatedGaussian)
-def _(law: CorrelatedGaussian, shape: tuple[int, ...], source: Source) -> Array:
-    flat = source.normals(math.prod(shape))
-    flat *= math.sqrt(law.own_variance)
-    flat += math.sqrt(law.common_variance) * source.normals(1)[0]
-    return flat.reshape(shape)
+@noise_form.register(CorrelatedGaussian)
+def _(law: CorrelatedGaussian, shape: tuple[int, ...]) -> Form:
+    common = Real.root(Fraction(law.common_variance)) if law.common_variance else None
+    return Independent(noise_engine.normal(), Real.root(Fraction(law.own_variance)), common)
 
 
 # Loss: a chi-square of one degree of freedom times the large eigenvalue, and one of d - 1 times the small one.

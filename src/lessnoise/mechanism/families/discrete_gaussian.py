@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
@@ -74,6 +75,15 @@ def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float,
     if budget == 1 or dimension == 1:
         return curve.line(math.isqrt(budget), 1)
     return curve.vectors(budget, dimension)
+
+
+def delta_of_one_shift(law: DiscreteGaussian, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    """The curve against one neighbour, the largest change of a single entry; the worst one varies with epsilon."""
+    budget = squared_budget(sensitivity)
+    if budget == 0:
+        return Bracket(0.0, 0.0)
+    curve = _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
+    return curve.line(math.isqrt(budget), 1)
 
 
 def squared_budget(sensitivity: float) -> int:
@@ -381,8 +391,10 @@ def discrete_gaussian(
             "64-bit integers: use a larger epsilon or delta, or analytic_gaussian."
         )
 
+    own_delta = noise_engine.reserved(delta, epsilon, math.prod(sizes))
+
     def keeps(index: int) -> bool:
-        return delta_of(grid_law(index), math.prod(sizes), sensitivity, epsilon).upper <= delta
+        return delta_of(grid_law(index), math.prod(sizes), sensitivity, epsilon).upper <= own_delta
 
     index = _first(keeps, grid_index(sigma * sigma))
     # A loss (N + 2z)/(2 sigma^2) meets epsilon at these sigma^2; just there delta has dips when sigma is small.

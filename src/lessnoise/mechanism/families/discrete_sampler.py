@@ -37,15 +37,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.law import Plain, register
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import noise_form
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from lessnoise.mechanism.sampling import Source
+    from lessnoise.noise import Sequence
 
     Words = NDArray[np.uint64]
     Integers = NDArray[np.int64]
@@ -222,7 +223,7 @@ def _shift_up(value: int, bits: int) -> int:
 # Comparisons of a uniform with those probabilities.
 
 
-def bernoulli_exp(digits: int, bits: int, numerator: int, denominator: int, source: Source) -> bool:
+def bernoulli_exp(digits: int, bits: int, numerator: int, denominator: int, source: Sequence) -> bool:
     """Whether a uniform that begins with the given digits is below exp(-numerator/denominator); exact."""
     if numerator == 0:
         return True
@@ -235,7 +236,7 @@ def bernoulli_exp(digits: int, bits: int, numerator: int, denominator: int, sour
         digits, bits = (digits << 64) | int(source.words(1)[0]), bits + 64
 
 
-def _resolve(law: DiscreteGaussian, word: int, source: Source) -> int:
+def _resolve(law: DiscreteGaussian, word: int, source: Sequence) -> int:
     """The block of a uniform that begins with this word, found with more digits and a finer, longer table."""
     digits, bits = word, 64
     while True:
@@ -271,7 +272,7 @@ class _Sampler:
         sure = [max(one - scale * (2 * b + 1) // (2 * law.numerator) - 1, 0) for b in range(len(first))]
         return cls(law, shift, first, last, guide, np.array(sure, dtype=np.uint64))
 
-    def blocks(self, count: int, source: Source) -> Integers:
+    def blocks(self, count: int, source: Sequence) -> Integers:
         """Step 1: independent blocks."""
         words = source.words(count)
         guided = self.guide[words >> np.uint64(64 - _GUIDE_BITS)]
@@ -284,7 +285,7 @@ class _Sampler:
             blocks[index] = _resolve(self.law, int(words[index]), source)
         return blocks
 
-    def values(self, count: int, source: Source) -> Integers:
+    def values(self, count: int, source: Sequence) -> Integers:
         """Independent draws: ``count`` of them, less a few that are rejected."""
         blocks = self.blocks(count, source)
         if self.shift == 0:
@@ -309,7 +310,7 @@ class _Sampler:
         result: Integers = blocks[kept]
         return result
 
-    def _keep(self, block: int, offset: int, digits: int, source: Source) -> bool:
+    def _keep(self, block: int, offset: int, digits: int, source: Sequence) -> bool:
         exponent = offset * ((block << (self.shift + 1)) + offset) * self.law.denominator  # y^2 - (bW)^2
         return bernoulli_exp(digits, 63 - self.shift, exponent, 2 * self.law.numerator, source)
 
@@ -317,13 +318,18 @@ class _Sampler:
 _sampler = functools.lru_cache(maxsize=64)(_Sampler.of)
 
 
-@draw.register(DiscreteGaussian)
-def _(law: DiscreteGaussian, shape: tuple[int, ...], source: Source) -> Integers:
+@noise_form.register(DiscreteGaussian)
+def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> noise_engine.Integers:
+    return noise_engine.Integers(functools.partial(draw_integers, law))
+
+
+def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Integers:
+    """Independent draws, exactly."""
     sampler = _sampler(law)
-    result = np.empty(math.prod(shape), dtype=np.int64)
+    result = np.empty(count, dtype=np.int64)
     done = 0
     while done < len(result):
         values = sampler.values(min(_CHUNK, len(result) - done), source)
         result[done : done + len(values)] = values
         done += len(values)
-    return result.reshape(shape)
+    return result

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
@@ -39,15 +40,14 @@ from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import noise_form
 from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
+from lessnoise.noise import Form, Independent, Integers, Real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from lessnoise.mechanism.sampling import Source
 
     Shape = int | Sequence[int]
     Array = NDArray[np.float64]
@@ -238,34 +238,12 @@ def unit_quantile(p: float, dimension: int, probability: float) -> float:
 # Sampling.
 
 
-@draw.register(GeneralizedGaussian)
-def _(law: GeneralizedGaussian, shape: tuple[int, ...], source: Source) -> Array:
-    count = math.prod(shape)
-    known = law.known(count)
-    if known is not None:
-        return draw(known, shape, source)
-    # |x/b|^p ~ Gamma(1/p) = Gamma(1 + 1/p) U^p, so x = +-b U Gamma(1 + 1/p)^(1/p), with U uniform.
-    flat = _gammas(1.0 + 1.0 / law.p, count, source) ** (1.0 / law.p)
-    flat *= np.exp(-source.exponentials(count))
-    flat *= law.scale * source.signs(count)
-    return flat.reshape(shape)
-
-
-def _gammas(shape: float, count: int, source: Source) -> Array:
-    """Gamma variables of a shape of at least 1 (Marsaglia & Tsang 2000): some 97 of 100 proposals are kept."""
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    result = np.empty(count)
-    done = 0
-    while done < count:
-        x = source.normals(count - done)
-        v = (1.0 + c * x) ** 3
-        positive = np.maximum(v, 1e-300)
-        kept = (v > 0.0) & (-source.exponentials(len(x)) < 0.5 * x * x + d - d * v + d * np.log(positive))
-        values = d * v[kept]
-        result[done : done + len(values)] = values
-        done += len(values)
-    return result
+@noise_form.register(GeneralizedGaussian)
+def _(law: GeneralizedGaussian, shape: tuple[int, ...]) -> Form | Integers:
+    known = law.known(math.prod(shape))
+    return (
+        Independent(noise_engine.power(law.p), Real.exactly(law.scale)) if known is None else noise_form(known, shape)
+    )
 
 
 # Calibration.
@@ -298,7 +276,8 @@ def generalized_gaussian(
     p = GeneralizedGaussian(p, 1.0).p
     dimension = math.prod(sizes)
     exact = GeneralizedGaussian(p, 1.0).known(dimension) is not None
-    unit = _exact_scale(p, dimension, epsilon, delta) if exact else _bounded_scale(p, dimension, epsilon, delta)
+    own = noise_engine.reserved(delta, epsilon, dimension)
+    unit = _exact_scale(p, dimension, epsilon, own) if exact else _bounded_scale(p, dimension, epsilon, own)
     source = "calibrated on the exact curve by lessnoise" if exact else "calibrated on a proved bound by lessnoise"
     law = GeneralizedGaussian(p, unit * sensitivity * (1.0 + 1e-15))
     claim = Claim(epsilon, delta, relation, source)

@@ -5,37 +5,37 @@ covariance P = B B^T. In the basis (W, V) the entries of Z are independent norma
 
 * over all shifts of Frobenius norm D the curve is the Gaussian's at mu = D/(min a min b);
 * the loss ||Z||_F^2 is a sum of independent chi-squares of weights (a_i b_j)^2, the eigenvalues of S kron P;
-* sampling takes two products with W and V, never the Kronecker product.
+* sampling takes two products with W and V, never the Kronecker product (:mod:`lessnoise.noise.matrix`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lessnoise import noise as noise_engine
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import noise_form
+from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.sampling import Source
-
     Array = NDArray[np.float64]
 
 ORTHONORMAL_WITHIN = 1e-6
 _ULPS = 1e-15
-_BLOCK = 256  # rows or columns turned at a time: the noise is the only array of its size
 
 
 @register
@@ -156,24 +156,17 @@ def _(law: MatrixGaussian, dimension: int, sensitivity: float, epsilon: float, t
 # Sampling.
 
 
-@draw.register(MatrixGaussian)
-def _(law: MatrixGaussian, shape: tuple[int, ...], source: Source) -> Array:
-    noise = source.normals(math.prod(shape)).reshape(shape)
+@noise_form.register(MatrixGaussian)
+def _(law: MatrixGaussian, shape: tuple[int, ...]) -> Form:
     rows, columns = law.row_deviations, law.column_deviations
     if rows.is_constant and columns.is_constant:
-        noise *= rows.smallest * columns.smallest
-        return noise
-    noise *= rows.array()[:, np.newaxis]
-    noise *= columns.array()
-    if law.row_basis is not None and not rows.is_constant:
-        for start in range(0, shape[1], _BLOCK):
-            part = noise[:, start : start + _BLOCK]
-            part[...] = law.row_basis.array @ part
-    if law.column_basis is not None and not columns.is_constant:
-        for start in range(0, shape[0], _BLOCK):
-            part = noise[start : start + _BLOCK]
-            part[...] = part @ law.column_basis.array.T
-    return noise
+        return Independent(noise_engine.normal(), Real.rational(Fraction(rows.smallest) * Fraction(columns.smallest)))
+    # Equal deviations on a side make the noise invariant under that side's turns.
+    bases = (
+        None if basis is None or deviations.is_constant else basis.array
+        for deviations, basis in ((rows, law.row_basis), (columns, law.column_basis))
+    )
+    return noise_engine.Matrix(rows.array(), columns.array(), *bases)
 
 
 # The loss: moments.

@@ -279,11 +279,12 @@ def _scaled(law: MatrixGaussian, factor: float, *, balanced: bool) -> MatrixGaus
 
 def _exact(law: MatrixGaussian, target: Target, *, balanced: bool) -> MatrixGaussian:
     """The least scale with sv_min(A) sv_min(B) >= D sigma, sigma that of the analytic Gaussian at D = 1."""
-    needed = target.sensitivity * gaussian.calibrate(target.epsilon, target.delta)
+    delta = target.reserved_delta
+    needed = target.sensitivity * gaussian.calibrate(target.epsilon, delta)
     factor = needed / law.smallest_deviation
     while True:
         scaled = _scaled(law, factor, balanced=balanced)
-        if law_delta(scaled, math.prod(target.shape), target.sensitivity, target.epsilon, 0.0).upper <= target.delta:
+        if law_delta(scaled, math.prod(target.shape), target.sensitivity, target.epsilon, 0.0).upper <= delta:
             return scaled
         factor *= 1.0 + 1e-14  # the last digits of the products
 

@@ -30,24 +30,26 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput, LessnoiseError
-from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.guarantees import Bracket, Neighbours
+from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import law_delta
 from lessnoise.mechanism.curve.lune import lune
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import noise_form
+from lessnoise.mechanism.target import Target
+from lessnoise.noise import Isotropic, ShellRadius
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.sampling import Source
     from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Form
 
     Array = NDArray[np.float64]
 
 _ULP = 2.0**-52
-OURS = "calibrated on the exact curve by lessnoise"
 
 
 @register
@@ -226,11 +228,9 @@ def log_height(law: Shells, radius: Array) -> Array:
     return heights
 
 
-@draw.register(Shells)
-def _(law: Shells, shape: tuple[int, ...], source: Source) -> Array:
-    vector = source.normals(law.dimension)
-    vector *= radius_at(law, np.exp(-source.exponentials(1)))[0] / np.linalg.norm(vector)
-    return vector.reshape(shape)
+@noise_form.register(Shells)
+def _(law: Shells, shape: tuple[int, ...]) -> Form:
+    return Isotropic(ShellRadius(law.edges, law.probabilities, law.dimension))
 
 
 def shells(
@@ -255,16 +255,15 @@ def shells(
     >>> shells(**steps, sensitivity=1, shape=1, epsilon=1, delta=0.01).check().holds
     True
     """
-    sizes, sensitivity = validation.shape(shape), validation.sensitivity(sensitivity)
-    relation = Neighbours.of(neighbours)
+    sizes = validation.shape(shape)
     law = Shells(math.prod(sizes), _numbers("edges", edges), _numbers("probabilities", probabilities))
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:
-        return Mechanism("shells", law, sizes, sensitivity, relation)
-    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    law = calibrated(law, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
-    return Mechanism("shells", law, sizes, sensitivity, relation, Claim(epsilon, delta, relation, OURS))
+        return Mechanism("shells", law, sizes, sensitivity, Neighbours.of(neighbours))
+    target = Target.of(epsilon, delta, sensitivity, sizes, neighbours)
+    law = calibrated(law, sensitivity=target.sensitivity, epsilon=target.epsilon, delta=target.reserved_delta)
+    return target.mechanism("shells", law, OURS)
 
 
 def calibrated(law: Shells, *, sensitivity: float, epsilon: float, delta: float) -> Shells:

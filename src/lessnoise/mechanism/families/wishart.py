@@ -23,6 +23,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
@@ -30,13 +32,16 @@ from lessnoise.mechanism.curve import law_delta
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.noise.core import check_out
+from lessnoise.noise.floats import Floats
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.sampling import Source
+    from lessnoise.noise import Stream
 
     Array = NDArray[np.float64]
 
@@ -56,6 +61,9 @@ class Wishart(Plain):
 
     kind: ClassVar[str] = "wishart"
     norm: ClassVar[str] = "outer product"
+    rounding: ClassVar[str] = (
+        "The noise is computed and added in floating point, and what its rounding could leak is not covered."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
@@ -112,9 +120,27 @@ def _(law: Wishart, dimension: int, probability: float) -> float:
     raise InvalidInput(f"q={probability:g}: loss quantiles of Wishart noise are not known; read expected_loss.")
 
 
-@draw.register(Wishart)
-def _(law: Wishart, shape: tuple[int, ...], source: Source) -> Array:
-    factor = source.normals(shape[0] * (shape[0] + 1)).reshape(shape[0], shape[0] + 1)
-    factor *= math.sqrt(law.scale)
-    noise: Array = factor @ factor.T
-    return noise
+@prepare_noise.register(Wishart)
+def _(
+    law: Wishart, value: Array, stream: Stream, *, out: Array | None = None, threads: int | None = None
+) -> Callable[[], Array]:
+    check_out(out, value.shape, np.dtype(np.float64))
+    size = len(value)
+
+    def draw() -> Array:
+        factor = Floats(stream.claim().sequence()).normals(size * (size + 1)).reshape(size, size + 1)
+        factor *= math.sqrt(law.scale)
+        return np.add(factor @ factor.T, value, out=out)
+
+    return draw
+
+
+@values_drawn.register(Wishart)
+def _(law: Wishart, dimension: int) -> int:
+    size = math.isqrt(dimension)
+    return size * (size + 1)
+
+
+@grid_step.register(Wishart)
+def _(law: Wishart, shape: tuple[int, ...], dtype: object = np.float64) -> None:
+    return None

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.law import Laplace, Radial
+from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.least.design import SMALLEST_GAIN, Design
 from lessnoise.mechanism.least.goal import Goal
-from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.target import Target
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.families.shells import Shells
+    from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.mechanism.target import Shape
 
 NAME = "least-noise"
@@ -48,10 +49,9 @@ def least_noise(
     from lessnoise.mechanism.least.search import find
 
     target, goal = Target.of(epsilon, delta, sensitivity, shape, neighbours), Goal.of(objective)
-    answer = find(target.dimension, target.epsilon, target.delta, target.sensitivity, goal)
+    answer = find(target.dimension, target.epsilon, target.reserved_delta, target.sensitivity, goal)
     design = Design(goal.name, describe(answer.law, target.dimension), answer.note)
-    claim = Claim(target.epsilon, target.delta, target.neighbours, OURS)
-    return Mechanism(NAME, answer.law, target.shape, target.sensitivity, target.neighbours, claim, design)
+    return replace(target.mechanism(NAME, answer.law, OURS), design=design)
 
 
 def describe(law: Radial | Shells, dimension: int) -> str:
@@ -92,7 +92,7 @@ def optimality(mechanism: Mechanism) -> float:
             f"claim={claim} for mechanism {mechanism.name!r}: optimality is measured at a target (epsilon, delta > 0); "
             "build the mechanism for one."
         )
-    if law.integer or not (law.norm == "l2" or (dimension == 1 and isinstance(law, Laplace))):
+    if law.integer or law.norm != "l2":
         raise InvalidInput(
             f"mechanism={mechanism.name!r} has no l2 sensitivity, without which there is no optimality: compare losses."
         )

@@ -67,7 +67,6 @@ class Chain:
     delta: float
     residual: float
     pin: int  # the radius held fixed by Newton
-    pinned: float  # residual of its equation
     smooth: bool = False  # the phase (first radius) hardly matters
 
     def law(self) -> Shells:
@@ -94,7 +93,6 @@ class _State:
     tail: Array
     expected: float
     delta: float
-    pinned: float
     size: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,7 +160,6 @@ def _state(
     with np.errstate(divide="ignore", invalid="ignore"):
         residual[0:-1:2] = np.log(left / right)
         residual[-1] = math.log(left_end / right_end) if left_end > 0.0 < right_end else math.inf
-    pinned = float(residual[2 * pin])
 
     weights = ball_weights(m, epsilon, radii)
     expected = float(weights @ objective.ball_mean(m, radii))
@@ -203,7 +200,7 @@ def _state(
             band[1 + row - column, column] = float(column == row)
     border[row] = 0.0
     residual[row] = 0.0
-    return _State(residual, band, border, rows, tail, expected, delta, pinned)
+    return _State(residual, band, border, rows, tail, expected, delta)
 
 
 def newton(
@@ -266,5 +263,4 @@ def newton(
         state.delta,
         state.size,
         pin,
-        state.pinned,
     )

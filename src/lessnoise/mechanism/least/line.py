@@ -64,4 +64,4 @@ def solve_line(problem: Problem) -> Chain:
     if len(best) > MAX_STEPS:
         raise TooManySteps(f"{len(best)} steps")
     expected, delta = evaluate(problem, best)
-    return Chain(1, epsilon, best, np.zeros(len(best) - 1), 0.0, expected, expected, delta, 0.0, 0, 0.0)
+    return Chain(1, epsilon, best, np.zeros(len(best) - 1), 0.0, expected, expected, delta, 0.0, 0)

@@ -10,11 +10,9 @@ import numpy as np
 
 from lessnoise.mechanism.least import store
 from lessnoise.mechanism.least.bound import lower_bound, quantile_bound
-from lessnoise.mechanism.least.chain import Problem
 from lessnoise.mechanism.least.objective import Ramp
 from lessnoise.mechanism.least.search import FAILURES, LARGEST_STAIRCASE, find
-from lessnoise.mechanism.least.staircase import design_epsilon, solve
-from lessnoise.mechanism.least.starts import MAX_STEPS
+from lessnoise.mechanism.least.staircase import design, solve
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.least.chain import Chain
@@ -57,6 +55,6 @@ def _guide(dimension: int, epsilon: float, delta: float, objective: Objective) -
     if dimension > LARGEST_STAIRCASE:
         return None
     try:
-        return solve(Problem(dimension, design_epsilon(dimension, epsilon, MAX_STEPS), delta, objective))
+        return solve(design(dimension, epsilon, delta, objective))
     except FAILURES:
         return None

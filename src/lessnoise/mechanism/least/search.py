@@ -18,15 +18,17 @@ from lessnoise.mechanism.least import family, store
 from lessnoise.mechanism.least.chain import Problem, newton
 from lessnoise.mechanism.least.design import SMALLEST_GAIN
 from lessnoise.mechanism.least.objective import Power, Ramp
-from lessnoise.mechanism.least.staircase import design_epsilon, solve, usable
-from lessnoise.mechanism.least.starts import MAX_STEPS, TooManySteps, begin
+from lessnoise.mechanism.least.staircase import blended, design, solve, usable
+from lessnoise.mechanism.least.starts import TooManySteps, begin
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.least.chain import Chain
     from lessnoise.mechanism.least.goal import Goal
 
 SIMPLER = 1e-5  # a radial member is preferred to shells that are better by less
 LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
+PHASES = 8  # staircases in a mixture
+MOST_SHELLS = 4_000  # in a mixture
+PHASE_MATTERS = 2e-5  # in ln of the size: a mixture that costs more is not taken
 _SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
 _SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find
 
@@ -134,21 +136,22 @@ def _sentence(what: str, failure: Exception) -> str:
     return f"{what} was left out ({reason})"
 
 
-def staircase(dimension: int, epsilon: float, delta: float, goal: Goal) -> Chain:
-    """The chain behind the shells, before calibration."""
-    return solve(Problem(dimension, design_epsilon(dimension, epsilon, MAX_STEPS), delta, goal.power))
-
-
 def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
-    def law_of(chain: Chain) -> Shells:
-        return calibrated(chain.law(), sensitivity=1.0, epsilon=epsilon, delta=delta)
+    def certified(law: Shells) -> Shells:
+        return calibrated(law, sensitivity=1.0, epsilon=epsilon, delta=delta)
 
-    chain = staircase(dimension, epsilon, delta, goal)
-    best = law_of(chain)
+    problem = design(dimension, epsilon, delta, goal.power)
+    chain = solve(problem)
+    best = certified(chain.law())
     if goal.probability is None:
+        phases = min(PHASES, MOST_SHELLS // len(chain.radii))
+        if chain.smooth and phases > 1:
+            mixed = certified(blended(problem, chain, phases))
+            if goal.log_size(mixed, dimension) <= goal.log_size(best, dimension) + PHASE_MATTERS:
+                return mixed
         return best
     for order in (1.0, 4.0, 8.0):
-        other = law_of(solve(Problem(dimension, chain.epsilon, delta, Power(order))))
+        other = certified(solve(Problem(dimension, chain.epsilon, delta, Power(order))).law())
         best = min(best, other, key=lambda law: goal.log_size(law, dimension))
     if dimension == 1:
         return best
@@ -159,7 +162,7 @@ def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
         moved = newton(problem, begin(problem, chain.radii), iterations=60)
         if not usable(moved, delta):
             break
-        law, chain = law_of(moved), moved
+        law, chain = certified(moved.law()), moved
         if goal.log_size(law, dimension) > math.log(size) - 1e-5:
             break
         best = law

@@ -87,12 +87,6 @@ class Sphere:
         """Density of one coordinate, in terms of 1 - x^2."""
         return np.exp(self.log_constant + (self._a - 1.0) * np.log(np.maximum(sine_squared, _TINY)))
 
-    def first_moment(self, x: Array) -> Array:
-        """Integral of t over the cap {t > x}: c (1 - x^2)^((M-1)/2)/(M-1)."""
-        clipped = np.clip(x, -1.0, 1.0)
-        q = (1.0 - clipped) * (1.0 + clipped)
-        return np.exp(self.log_constant + self._a * np.log(np.maximum(q, _TINY))) / (self.dimension - 1)
-
     def step(self, u: Array, sigma: Array) -> Step:
         """The step map for D = 1."""
         s = np.exp(sigma)

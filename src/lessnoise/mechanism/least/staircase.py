@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from lessnoise.mechanism.least.chain import Chain, newton
+from lessnoise.mechanism.families.shells import Shells
+from lessnoise.mechanism.least.chain import Chain, Problem, ball_weights, newton
 from lessnoise.mechanism.least.line import solve_line
 from lessnoise.mechanism.least.starts import (
     CORE,
@@ -23,7 +24,11 @@ from lessnoise.mechanism.least.starts import (
 )
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.least.chain import Problem
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.least.objective import Objective
+
+    Array = NDArray[np.float64]
 
 
 def solve(
@@ -237,7 +242,42 @@ def _polish_cut(problem: Problem, start: Start) -> Start:
     return best
 
 
-def design_epsilon(dimension: int, epsilon: float, steps: int) -> float:
-    """A hair below epsilon, so that rounding of the heights cannot break the ties h(a) = e^eps h(b)."""
-    size = epsilon * steps + dimension * 20.0 + 2000.0
-    return epsilon - 2.0**-52 * (40.0 * dimension + 40.0 * size + 20.0 * steps)
+def blended(problem: Problem, chain: Chain, phases: int) -> Shells:
+    """A mixture of staircases whose steps sit at evenly spread phases.
+
+    Between them heights still fall by e^eps from step to step, so each orbit of heights is the chain of one phase, and
+    mass, loss and delta(eps) are averages over the phases. Where the phase hardly matters the mixture costs the same at
+    the target, and at every other epsilon its curve is far better: a single staircase has all its losses at multiples
+    of eps, which compose badly.
+    """
+    step = float(chain.radii[chain.pin + 1] - chain.radii[chain.pin])
+    found = [chain]
+    for _ in range(phases - 1):
+        moved = replace(found[-1], radii=found[-1].radii + step / phases)
+        after = newton(problem, moved)
+        if not usable(after, problem.target):
+            break
+        found.append(after)
+    every = np.concatenate([one.radii for one in found])
+    weights = np.concatenate([ball_weights(one.dimension, one.epsilon, one.radii) for one in found])
+    radii, place = np.unique(every, return_inverse=True)
+    return _of_balls(problem.dimension, radii, np.bincount(place, weights) / len(found))
+
+
+def _of_balls(dimension: int, radii: Array, weights: Array) -> Shells:
+    """The shells of a mixture of centred uniform balls."""
+    log_volume = dimension * np.log(radii / radii[-1])
+    with np.errstate(divide="ignore"):
+        heights = np.logaddexp.accumulate((np.log(weights) - log_volume)[::-1])[::-1]
+        thickness = -np.expm1(dimension * np.log1p((np.append(0.0, radii[:-1]) - radii) / radii))
+        log_mass = heights + log_volume + np.log(thickness)
+    kept = int(np.argmax(log_mass > log_mass.max() - 680.0))
+    mass = np.exp(log_mass[kept:] - log_mass.max())
+    return Shells(dimension, (0.0, *radii[kept:].tolist()), tuple((mass / math.fsum(mass)).tolist()))
+
+
+def design(dimension: int, epsilon: float, target: float, objective: Objective) -> Problem:
+    """The problem a hair below epsilon, so that rounding of the heights cannot break the ties h(a) = e^eps h(b)."""
+    size = epsilon * MAX_STEPS + dimension * 20.0 + 2000.0
+    slack = 2.0**-52 * (40.0 * dimension + 40.0 * size + 20.0 * MAX_STEPS)
+    return Problem(dimension, epsilon - slack, target, objective)

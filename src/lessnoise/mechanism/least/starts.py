@@ -152,7 +152,7 @@ def begin(problem: Problem, radii: Array) -> Chain:
     multiplier = min(max(multiplier, 1e-6 * expected / target), 4.0 * expected / target)
     pin = int(np.argmax(ball_weights(dimension, epsilon, radii)))
     level = max(expected + multiplier * target, 1.02 * float(objective.value(radii[:1])[0]))
-    return Chain(dimension, epsilon, radii, np.log(s), math.log(multiplier), level, expected, delta, math.inf, pin, 0.0)
+    return Chain(dimension, epsilon, radii, np.log(s), math.log(multiplier), level, expected, delta, math.inf, pin)
 
 
 def march_core(problem: Problem, start: Chain) -> Array:

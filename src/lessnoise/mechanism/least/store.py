@@ -16,7 +16,7 @@ from typing import Any
 
 from lessnoise import files
 
-VERSION = 2
+VERSION = 3
 VARIABLE = "LESSNOISE_CACHE"
 
 

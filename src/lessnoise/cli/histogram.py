@@ -1,0 +1,136 @@
+"""``lessnoise histogram``: private counts from a file, with a certificate and a picture."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lessnoise.cli.app import AsJson, Delta, Epsilon, Force, NeighboursOption, app, console, parse_shape, print_json
+from lessnoise.cli.progress import progress_bar
+from lessnoise.errors import InvalidInput
+from lessnoise.rounding import down
+
+
+@app.command()
+def histogram(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Parquet, CSV or .csv.gz file; or postgresql://...")],
+    x: Annotated[str, typer.Option(help="Column of the first axis.")],
+    bins: Annotated[str, typer.Option(help="Cells per axis, such as 89x89.", metavar="N[xN]")],
+    bounds: Annotated[
+        str, typer.Option(help="Public bounds per axis, such as -74.05:-73.75,40.6:40.9.", metavar="LOW:HIGH[,...]")
+    ],
+    epsilon: Epsilon,
+    delta: Delta,
+    out: Annotated[Path, typer.Option(help="Folder for the counts, the certificate and the picture.")],
+    y: Annotated[str | None, typer.Option(help="Column of the second axis.")] = None,
+    mechanism: Annotated[str, typer.Option(help="Mechanism by name; 'best' chooses.")] = "best",
+    neighbours: NeighboursOption = "add/remove",
+    outside: Annotated[str, typer.Option(help="Rows outside the bounds: drop or clamp.")] = "drop",
+    unit: Annotated[str | None, typer.Option(help="Protect users: the column with their ids.")] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Rows used of each user, chosen at random.")] = None,
+    engine: Annotated[str | None, typer.Option(help="duckdb, spark or dask. [default: duckdb]")] = None,
+    table: Annotated[str | None, typer.Option(help="Table, if DATA is a PostgreSQL address.")] = None,
+    post: Annotated[
+        list[str] | None,
+        typer.Option(help="nonnegative, round, james-stein or soft-threshold; may be given several times."),
+    ] = None,
+    output_format: Annotated[
+        list[str] | None, typer.Option("--format", help="parquet, csv or npy; may be given several times.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals concerned.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
+    ] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Count rows on a grid and release the counts; writes counts, certificate.json and counts.png, or nothing.
+
+    Example: [bold]lessnoise histogram trips.parquet --x Lon --y Lat --bins 89x89 --bounds -74.05:-73.75,40.6:40.9
+    --epsilon 0.5 --delta 1e-7 --out private[/bold]
+    """
+    import numpy as np
+
+    from lessnoise.errors import ClaimWarning
+    from lessnoise.ledger import Ledger
+    from lessnoise.query import Histogram, Unit
+    from lessnoise.tasks.histogram import check_folder, private_histogram
+
+    formats = output_format or ["parquet"]
+    check_folder(out, formats, force)
+    names = [x] if y is None else [x, y]
+    query = Histogram.grid(names, bins=_bins(bins), bounds=_bounds(bounds), outside=outside)
+    protected = Unit(unit, max_rows)
+    budget = None if ledger is None else Ledger.open(ledger)
+    with progress_bar(quiet=json) as progress, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ClaimWarning)
+        result = private_histogram(
+            _source(data, table),
+            query,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            neighbours=neighbours,
+            unit=protected,
+            engine=engine,
+            postprocess=post or (),
+            rng=None if seed is None else np.random.default_rng(seed),
+            progress=progress,
+            ledger=budget,
+            partition=partition,
+        )
+    written = result.save(out, formats, force)
+    certificate = result.certificate
+    if json:
+        print_json({**result.to_dict(), "files": [str(path) for path in written]})
+        return
+    show = console()
+    show.print("wrote " + ", ".join(map(str, written)))
+    built = certificate.mechanism
+    noise = "" if built.law.data_dependent else f", noise sd per cell {built.standard_deviation:.5g}"
+    show.print(f"mechanism  {built.name}{noise}")
+    show.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {result.unit}")
+    if result.release.receipt is not None and budget is not None:
+        show.print(f"ledger     record {result.release.receipt.id}; {down(budget.remaining(), 4)} of epsilon left")
+    if not certificate.private:
+        show.print("[red]not private[/red]: the noise came from a seeded generator")
+    for warning in caught:
+        show.print(f"[red]warning[/red]    {warning.message}")
+
+
+def _source(data: str, table: str | None) -> object:
+    if data.startswith(("postgresql://", "postgres://")):
+        from lessnoise.engines.postgres import Postgres
+
+        if table is None:
+            raise InvalidInput("table=None, but DATA is a PostgreSQL address: name the table with --table.")
+        return Postgres(data, table=table)
+    if table is not None:
+        raise InvalidInput(f"table={table!r} is for PostgreSQL addresses only: leave it out.")
+    return Path(data)
+
+
+def _bins(text: str) -> tuple[int, ...]:
+    try:
+        return parse_shape(text)
+    except InvalidInput:
+        raise InvalidInput(f"bins={text!r} is not a number of cells per axis: write 100 or 89x89.") from None
+
+
+def _bounds(text: str) -> tuple[tuple[float, float], ...]:
+    """'-74.05:-73.75,40.6:40.9' -> ((-74.05, -73.75), (40.6, 40.9))."""
+    try:
+        pairs = tuple(tuple(float(end) for end in part.split(":")) for part in text.split(","))
+    except ValueError:
+        pairs = ()
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise InvalidInput(f"bounds={text!r} is not a list of intervals: write LOW:HIGH for each axis, with commas.")
+    return tuple((low, high) for low, high in pairs)

@@ -1,0 +1,208 @@
+"""``lessnoise ledger``: create a budget, see how it was spent, record what was released elsewhere, export it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lessnoise.cli.app import (
+    AsJson,
+    Bound,
+    Delta,
+    EntryBound,
+    Epsilon,
+    Force,
+    Integer,
+    K,
+    L1Sensitivity,
+    NeighboursOption,
+    P,
+    Sensitivity,
+    Shape,
+    app,
+    console,
+    parse_shape,
+    print_json,
+)
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
+
+commands = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+app.add_typer(commands, name="ledger", help="A budget that many releases share, in one file.")
+
+
+@commands.command()
+def create(
+    path: LedgerFile,
+    epsilon: Annotated[float, typer.Option(help="Total epsilon.")],
+    delta: Annotated[float, typer.Option(help="Total delta; 0 for pure privacy.")],
+    neighbours: NeighboursOption = "add/remove",
+    json: AsJson = False,
+) -> None:
+    """Create a ledger with a budget. An existing file is never touched.
+
+    Example: [bold]lessnoise ledger create city.ledger --epsilon 1 --delta 1e-6[/bold]
+    """
+    from lessnoise.errors import InvalidInput
+    from lessnoise.ledger import Ledger
+
+    if path.exists() and path.stat().st_size:
+        raise InvalidInput(f"ledger={path} exists already: choose another name.")
+    ledger = Ledger.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours)
+    if json:
+        print_json({"ledger": str(path), "budget": ledger.budget.to_dict()})
+    else:
+        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True)
+
+
+@commands.command()
+def show(
+    path: LedgerFile,
+    points: Annotated[int, typer.Option(min=1, max=1000, help="Moments at which the total is computed.")] = 16,
+    plot: Annotated[Path | None, typer.Option(help="Draw the spending to this .png, .svg or .pdf file.")] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Show what was spent, what is left, and how it came to that.
+
+    Example: [bold]lessnoise ledger show city.ledger --plot spending.svg[/bold]
+    """
+    from lessnoise.files import check_free, write_together
+    from lessnoise.ledger import Ledger, picture
+    from lessnoise.ledger.history import history
+    from lessnoise.rounding import down
+
+    if plot is not None:
+        picture.check_format(plot)
+        check_free([plot], force)
+    ledger = Ledger.open(path)
+    records = ledger.records()
+    moments = history(ledger, points, records)
+    spent, spent_delta = ledger.spent(), ledger.spent_delta()
+    remaining = max(ledger.budget.epsilon - spent.upper, 0.0)
+    if plot is not None:
+        write_together(
+            {plot: lambda file: picture.draw(moments, ledger.budget, file, plot.suffix.lower())}, force
+        )  # fmt: skip
+    if json:
+        print_json(
+            {
+                "ledger": str(path),
+                "budget": ledger.budget.to_dict(),
+                "records": len(records),
+                "partitions": len({record.partition for record in records} - {None}),
+                "spent_epsilon": spent.to_dict(),
+                "spent_delta": spent_delta.to_dict(),
+                "remaining_epsilon": remaining,
+                "history": [moment.to_dict() for moment in moments],
+            }
+        )
+        return
+    out = console()
+    partitions = len({record.partition for record in records} - {None})
+    where = f" over {partitions} partitions; the worst one counts" if partitions else ""
+    out.print(f"budget     {ledger.budget}")
+    out.print(f"releases   {len(records)}{where}")
+    out.print(f"spent      epsilon in {spent} at delta = {ledger.budget.delta:g}")
+    out.print(f"           delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}")
+    out.print(f"remaining  {down(remaining, 4)} of epsilon, at the least")
+    for line in picture.text_lines(moments, ledger.budget):
+        out.print(line, soft_wrap=True)
+    if plot is not None:
+        out.print(f"wrote {plot}", soft_wrap=True)
+
+
+@commands.command()
+def spend(
+    path: LedgerFile,
+    mechanism: Annotated[str, typer.Argument(help="Mechanism by name, such as analytic-gaussian.")],
+    shape: Shape,
+    sensitivity: Sensitivity,
+    epsilon: Epsilon,
+    delta: Delta,
+    count: Annotated[int, typer.Option(help="How many such releases, as one record.")] = 1,
+    rate: Annotated[float, typer.Option(help="Each on a Poisson sample of the individuals at this rate.")] = 1.0,
+    partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
+    note: Annotated[str, typer.Option(help="A remark to keep with the record.")] = "",
+    l1_sensitivity: L1Sensitivity = None,
+    k: K = None,
+    p: P = None,
+    bound: Bound = None,
+    entry_bound: EntryBound = None,
+    integer: Integer = False,
+    json: AsJson = False,
+) -> None:
+    """Record a release that is made elsewhere. Do this before the release; exit code 2 if the budget forbids it.
+
+    Example: [bold]lessnoise ledger spend city.ledger analytic-gaussian --shape 100 --sensitivity 1 --epsilon 0.1
+    --delta 1e-8[/bold]
+    """
+    from lessnoise.composition import compose
+    from lessnoise.errors import ClaimWarning
+    from lessnoise.ledger import Ledger
+    from lessnoise.mechanism.catalogue import Request, find
+    from lessnoise.rounding import down
+
+    ledger = Ledger.open(path)
+    request = Request(
+        epsilon,
+        delta,
+        sensitivity,
+        parse_shape(shape),
+        ledger.budget.neighbours,
+        l1_sensitivity,
+        k,
+        p,
+        bound,
+        entry_bound,
+        integer,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
+        built = find(mechanism).build(request)
+    receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
+    remaining = ledger.remaining()
+    if json:
+        print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
+    else:
+        console().print(f"recorded as number {receipt.id}; {down(remaining, 4)} of epsilon left, at the least")
+
+
+@commands.command()
+def export(
+    path: LedgerFile,
+    target: Annotated[Path | None, typer.Argument(metavar="[OUT.json]", help="File to write; else the screen.")] = None,
+    force: Force = False,
+) -> None:
+    """Write the budget and every record with its full description, as JSON.
+
+    Example: [bold]lessnoise ledger export city.ledger records.json[/bold]
+    """
+    import json as json_format
+
+    from lessnoise.files import check_free, write_together
+    from lessnoise.ledger import Ledger
+
+    if target is not None:
+        check_free([target], force)
+    ledger = Ledger.open(path)
+    records = [
+        {
+            "id": record.id,
+            "time": record.time,
+            "partition": record.partition,
+            "note": record.note,
+            "release": record.composition.to_dict(),
+        }
+        for record in ledger.records()
+    ]
+    values = {"budget": ledger.budget.to_dict(), "records": records}
+    if target is None:
+        print_json(values)
+        return
+    text = json_format.dumps(values, indent=2) + "\n"
+    write_together({target: lambda file: file.write(text.encode())}, force)
+    console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)

@@ -1,0 +1,47 @@
+"""How a ledger's budget was spent over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lessnoise.ledger import store, total
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessnoise.composition import Composition
+    from lessnoise.ledger.ledger import Ledger, Record
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The total after a number of records: epsilon at the ledger's delta, rounded up."""
+
+    time: float
+    records: int
+    epsilon: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"time": self.time, "records": self.records, "epsilon": self.epsilon}
+
+
+def history(ledger: Ledger, points: int = 16, records: Sequence[Record] | None = None) -> list[Moment]:
+    """The exact total at up to ``points`` moments, evenly spread over the records; the last one is now."""
+    every = ledger.records() if records is None else records
+    if not every:
+        return []
+    marks = sorted({round((k + 1) * len(every) / points) for k in range(points)} - {0})
+    totals: store.Totals = {}
+    known: dict[Composition, int] = {}
+    moments = []
+    for number, record in enumerate(every, start=1):
+        counts = totals.setdefault(record.partition or store.EVERYWHERE, {})
+        key = known.setdefault(record.composition, len(known))
+        counts[key] = counts.get(key, 0) + 1
+        if number in marks:
+            compositions = list(known)
+            candidates = [total.composition_of(c, compositions.__getitem__) for c in total.worst_candidates(totals)]
+            moments.append(Moment(record.time, number, total.epsilon_spent(candidates, ledger.budget.delta).upper))
+    return moments

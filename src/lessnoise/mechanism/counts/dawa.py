@@ -1,0 +1,307 @@
+"""DAWA: counts in buckets that follow the data (Li, Hay, Miklau & Wang, PVLDB 2014), on a line or, by Hilbert, a map.
+
+Stage 1 chooses buckets of nearly equal counts with epsilon1, stage 2 asks for their totals with epsilon2 and spreads
+each evenly. Stage 2 is exact: Laplace noise for an l1 sensitivity of 1. For stage 1, ``noise="safe"`` is ours and
+proved (the exponential mechanism). The published noise on the costs does not give epsilon1: ``counterexample.py`` has
+two neighbours and an output in closed form. It is kept, by name, for comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from lessnoise import noise as noise_engine
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.mechanism.counts import partition
+from lessnoise.mechanism.counts.counterexample import published_delta_lower
+from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
+from lessnoise.mechanism.counts.hilbert import hilbert_order
+from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon, law_pure_epsilon_lower
+from lessnoise.mechanism.law import Law, Plain, register
+from lessnoise.mechanism.losses import log_raw_moment, quantile
+from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.sampling import draw as draw_noise
+from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.noise.core import check_out
+from lessnoise.noise.floats import Floats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Sequence, Stream
+
+    Array = NDArray[np.float64]
+    Stage1 = Literal["safe", "doubled", "dpcomp"]
+    Workload = Literal["cells", "ranges"]
+
+STAGE1 = ("safe", "doubled", "dpcomp")
+WORKLOADS = ("cells", "ranges")
+SOURCE = "Li, Hay, Miklau & Wang 2014"
+_STAGE1_SOURCES = {"safe": ", stage 1 by lessnoise", "doubled": ", with twice the noise in stage 1", "dpcomp": ""}
+_FACTORS = {"doubled": 2.0, "dpcomp": 1.0}
+_LARGEST_MATRIX = 4096  # cells of a workload of ranges
+_ROUNDING = 1e-12  # relative: the weights of a path sum to 1 only up to rounding
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Dawa(Plain):
+    """Both stages of DAWA, for an l1 sensitivity: ``epsilon1`` and ``epsilon2`` are what each spends per unit of it.
+
+    ``noise`` is that of stage 1: "safe" (ours), "dpcomp" (the published scale) or "doubled" (twice that).
+    ``workload`` is what stage 2 fits its queries to: single cells, or all ranges of a line.
+    """
+
+    shape: tuple[int, ...]
+    epsilon1: float
+    epsilon2: float
+    noise: Stage1
+    workload: Workload
+
+    kind: ClassVar[str] = "dawa"
+    norm: ClassVar[str] = "l1"
+    data_dependent: ClassVar[bool] = True
+    rounding: ClassVar[str] = (
+        "The buckets are chosen by computation in floating point, and what its rounding could leak is not covered."
+    )
+
+    def __post_init__(self) -> None:
+        sizes = validation.shape(self.shape)
+        if len(sizes) not in (1, 2) or max(sizes) < 2:
+            raise InvalidInput(f"shape={sizes} is neither a line nor a map of at least 2 cells: pass n or (n, m).")
+        object.__setattr__(self, "shape", sizes)
+        for name in ("epsilon1", "epsilon2"):
+            object.__setattr__(self, name, validation.epsilon(getattr(self, name), name))
+        validation.choice("noise", self.noise, STAGE1)
+        validation.choice("workload", self.workload, WORKLOADS)
+        if self.workload == "ranges" and (len(sizes) == 2 or sizes[0] > _LARGEST_MATRIX):
+            raise InvalidInput(
+                f'workload="ranges" with shape={sizes}: ranges are for a line of at most {_LARGEST_MATRIX} cells; pass '
+                'workload="cells".'
+            )
+
+    @property
+    def cells(self) -> int:
+        """Cells of the line that is partitioned: the counts, padded with zeros to a power of 2 a side where needed."""
+        if len(self.shape) == 1 and self.noise != "safe":
+            return self.shape[0]
+        side = 1 << (max(self.shape) - 1).bit_length()
+        return side if len(self.shape) == 1 else side * side
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """The order of the cells is made for one grid."""
+        if shape != self.shape:
+            raise InvalidInput(f"shape={shape} differs from DAWA's shape={self.shape}: build it for this shape.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**Plain.to_dict(self), "shape": list(self.shape)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Dawa:
+        """The inverse of :meth:`to_dict`."""
+        fields = {name: value for name, value in values.items() if name != "kind"}
+        return cls(**{**fields, "shape": tuple(values["shape"])})
+
+
+def dawa(
+    *,
+    epsilon: float,
+    shape: Shape,
+    ratio: float | None = None,
+    noise: Stage1 = "safe",
+    workload: Workload = "cells",
+    l1_sensitivity: float | None = None,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+) -> Mechanism:
+    """Counts in data-dependent buckets; pure epsilon-DP with the default noise.
+
+    ``ratio`` is the share of epsilon that stage 1 spends: by default 1/2 on a line and 1/4 on a map, as the authors'
+    code has it. ``l1_sensitivity`` is the largest change of the counts, by default that of one record: 1 if added or
+    removed, 2 if replaced. How large the error is depends on the data, so no expected loss is stated.
+
+    >>> m = dawa(epsilon=0.5, shape=(89, 89))
+    >>> print(m.check())
+    claim (0.5, 0)-DP under add/remove holds: exact delta(0.5) is in [0, 0] against 0 claimed
+    >>> print(dawa(epsilon=1.5, shape=4, ratio=2 / 3, noise="dpcomp").check())
+    claim (1.5, 0)-DP under add/remove FAILS: exact delta(1.5) is in [0.0704892, 0.621005] against 0 claimed
+    """
+    epsilon, sizes, relation = validation.epsilon(epsilon), validation.shape(shape), Neighbours.of(neighbours)
+    share = (0.5 if len(sizes) == 1 else 0.25) if ratio is None else validation.probability("ratio", ratio)
+    default = 1.0 if relation is Neighbours.ADD_REMOVE else 2.0
+    sensitivity = default if l1_sensitivity is None else validation.sensitivity(l1_sensitivity, "l1_sensitivity")
+    unit = epsilon / sensitivity * (1.0 - 2.0 * _ROUNDING)
+    law = Dawa(sizes, share * unit, (1.0 - share) * unit, noise, workload)
+    claim = Claim(epsilon, 0.0, relation, SOURCE + _STAGE1_SOURCES[noise])
+    name = "dawa" if noise == "safe" else f"dawa-{noise}"
+    return Mechanism(name, law, sizes, sensitivity, relation, claim)
+
+
+# Privacy.
+
+
+def stage1_epsilon(law: Dawa) -> float:
+    """What stage 1 is proved to spend per unit of l1 sensitivity.
+
+    The exponential mechanism spends epsilon1. Noise on costs is proved to spend no more than if all noisy costs were
+    published: one record is in up to l buckets of each length l, and changes each of their costs by 2 - 2/l.
+    """
+    if law.noise == "safe":
+        return law.epsilon1
+    total, n = 0.0, law.cells
+    for level in range(1, n.bit_length()):
+        length = 2**level
+        number = min(length, n - length + 1)
+        scale = _FACTORS[law.noise] * partition.published_scale(length, n, law.epsilon1)
+        total += number * partition.deviation_sensitivity(length) / scale
+    return total
+
+
+@law_pure_epsilon.register(Dawa)
+def _(law: Dawa, dimension: int, sensitivity: float) -> float:
+    return (stage1_epsilon(law) + law.epsilon2) * sensitivity * (1.0 + _ROUNDING)
+
+
+@law_pure_epsilon_lower.register(Dawa)
+def _(law: Dawa, dimension: int, sensitivity: float) -> float:
+    """What stage 2 alone spends: where all cells are single anyway, nothing less will do."""
+    return law.epsilon2 * sensitivity * (1.0 - _ROUNDING)
+
+
+@law_delta.register(Dawa)
+def _(law: Dawa, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    """Stage 1 is no worse than randomised response, whose loss is +-epsilon1; stage 2 is Laplace noise."""
+    first = stage1_epsilon(law) * sensitivity * (1.0 + _ROUNDING)
+    second = law.epsilon2 * sensitivity * (1.0 + _ROUNDING)
+    truthful = 1.0 / (1.0 + math.exp(-min(first, 700.0)))
+    upper = truthful * _laplace(epsilon - first, second) + (1.0 - truthful) * _laplace(epsilon + first, second)
+    lower = 0.0
+    if law.noise != "safe" and sensitivity >= 1.0 and law.workload == "cells" and min(law.shape) >= 4:
+        lower = published_delta_lower(law.epsilon1, law.epsilon2, law.cells, _FACTORS[law.noise], epsilon)
+    return Bracket(min(lower, upper), min(upper * (1.0 + 1e-12), 1.0))
+
+
+def _laplace(epsilon: float, shift: float) -> float:
+    """Delta of Laplace noise of scale 1 against a shift, for an epsilon of any sign."""
+    if epsilon >= shift:
+        return 0.0
+    return -math.expm1(0.5 * (epsilon - shift)) if epsilon > -shift else -math.expm1(max(epsilon, -700.0))
+
+
+# The release.
+
+
+@prepare_noise.register(Dawa)
+def _(
+    law: Dawa, value: Array, stream: Stream, *, out: Array | None = None, threads: int | None = None
+) -> Callable[[], Array]:
+    check_out(out, value.shape, np.dtype(np.float64))
+    line = _to_line(law, validation.array(value, value.shape))
+
+    def draw() -> Array:
+        words = stream.claim().sequence()
+        released = _release(law, line, words, stream.child(words))
+        if out is None:
+            return released
+        out[...] = released
+        return out
+
+    return draw
+
+
+def _release(law: Dawa, line: Array, words: Sequence, stage2: Stream) -> Array:
+    starts = buckets(law, line, Floats(words))
+    lengths = np.diff(starts, append=len(line))
+    totals = np.add.reduceat(line, starts)
+    scale = 1.0 / law.epsilon2
+    while Fraction(scale) * Fraction(law.epsilon2) < 1:  # the quotient may have been rounded down
+        scale = math.nextafter(scale, math.inf)
+    form = noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
+    if law.workload == "cells":  # no query asks for two buckets, so none profits from a total over several
+        fitted = noise_engine.add_noise(form, totals, stage2)
+    else:
+        weights = greedy_weights(ranges_workload(law, starts, lengths))
+        queries = sum(int(mask.sum()) for mask in asked(weights, len(starts)))
+        fitted = fitted_totals(totals, weights, noise_engine.add_noise(form, np.zeros(queries), stage2))
+    return _from_line(law, np.repeat(fitted / lengths, lengths))
+
+
+@values_drawn.register(Dawa)
+def _(law: Dawa, dimension: int) -> int:
+    return law.cells * (law.cells.bit_length() + 2)
+
+
+@grid_step.register(Dawa)
+def _(law: Dawa, shape: tuple[int, ...], dtype: object = np.float64) -> None:
+    return None
+
+
+def buckets(law: Dawa, line: Array, source: Floats) -> NDArray[np.intp]:
+    """Stage 1: where the buckets start."""
+    cost = 1.0 / law.epsilon2
+    if law.noise == "safe":
+        return partition.sample_partition(line, law.epsilon1, cost, source)
+    return partition.cheapest_partition(line, law.epsilon1, cost, _FACTORS[law.noise], source)
+
+
+def ranges_workload(law: Dawa, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Array:
+    """Q^T Q of all ranges over the buckets, padded to a power of 2: a bucket's weight in a query is its cells' mean."""
+    size, n = 1 << (len(starts) - 1).bit_length(), law.shape[0]
+    # Ranges that hold both cells i <= j: (i + 1)(n - j); cells beyond the data are in none.
+    place = np.arange(law.cells)
+    both = np.maximum((np.minimum.outer(place, place) + 1.0) * (n - np.maximum.outer(place, place)), 0.0)
+    summed = np.add.reduceat(np.add.reduceat(both, starts, axis=0), starts, axis=1)
+    matrix = np.zeros((size, size))
+    matrix[: len(starts), : len(starts)] = summed / np.outer(lengths, lengths)
+    return matrix
+
+
+def _to_line(law: Dawa, value: Array) -> Array:
+    if len(law.shape) == 1:
+        return np.concatenate([value, np.zeros(law.cells - len(value))])
+    side = math.isqrt(law.cells)
+    square = np.zeros((side, side))
+    square[: law.shape[0], : law.shape[1]] = value
+    return np.asarray(square[hilbert_order(side)])
+
+
+def _from_line(law: Dawa, line: Array) -> Array:
+    if len(law.shape) == 1:
+        return line[: law.shape[0]].copy()
+    side = math.isqrt(law.cells)
+    square = np.empty((side, side))
+    square[hilbert_order(side)] = line
+    return np.ascontiguousarray(square[: law.shape[0], : law.shape[1]])
+
+
+# What depends on the data is not computed without them.
+
+
+def _needs_data(what: str) -> InvalidInput:
+    return InvalidInput(f"mechanism='dawa' has no {what} of its own: its error depends on the data; release some.")
+
+
+@draw_noise.register(Dawa)
+def _(law: Dawa, shape: tuple[int, ...], rng: object = None) -> Array:
+    raise _needs_data("noise")
+
+
+@log_raw_moment.register(Dawa)
+def _(law: Law, dimension: int, order: float) -> float:
+    raise _needs_data("expected loss")
+
+
+@quantile.register(Dawa)
+def _(law: Law, dimension: int, probability: float) -> float:
+    raise _needs_data("quantile of the loss")

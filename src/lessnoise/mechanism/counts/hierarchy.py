@@ -1,0 +1,332 @@
+"""H_b: noisy counts of every level of a tree, made consistent (Qardaji, Yang & Li, PVLDB 2013).
+
+The tree splits each side into b parts, h times. Each level below the root is measured with equal noise, and the
+leaves are the least-squares fit. That fit is linear and exact on noiseless counts, so the release is the counts plus
+noise: H_b is one more noise law. The privacy is that of the measured tree; the leaves are a function of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from lessnoise import noise as noise_engine
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.mechanism.builders import OURS
+from lessnoise.mechanism.counts.inference import consistent_leaves
+from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
+from lessnoise.mechanism.curve import gaussian
+from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon
+from lessnoise.mechanism.law import Plain, register
+from lessnoise.mechanism.losses import log_raw_moment, quantile
+from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.noise.core import check_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.target import Shape
+    from lessnoise.noise import Stream
+
+    Array = NDArray[np.float64]
+    Noise = Literal["laplace", "gaussian"]
+
+NOISES = ("laplace", "gaussian")
+SOURCE = "Qardaji, Yang & Li 2013"
+_ROUNDING = 4e-15  # relative: a square root, a product and a quotient
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Hierarchy(Plain):
+    """Noise of a consistent tree of counts, for an l1 sensitivity.
+
+    ``scale`` is that of the Laplace noise of a node, or the standard deviation of the Gaussian. Under replace one
+    individual takes away at most half of the sensitivity and adds at most half, so the worst change of a level
+    differs from that under add/remove: the law knows its relation.
+    """
+
+    shape: tuple[int, ...]
+    branching: int
+    noise: Noise
+    scale: float
+    neighbours: Neighbours
+
+    kind: ClassVar[str] = "hierarchy"
+    norm: ClassVar[str] = "l1"
+    rounding: ClassVar[str] = (
+        "The noisy counts of the tree are real-valued noisy counts rounded to a grid, exactly, so floating point is "
+        "covered; the output is computed from them alone."
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", _grid(self.shape))
+        object.__setattr__(self, "branching", validation.whole_number("branching", self.branching, minimum=2))
+        validation.choice("noise", self.noise, NOISES)
+        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
+        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+
+    @property
+    def height(self) -> int:
+        """Number of levels below the root."""
+        return height_of(max(self.shape), self.branching)
+
+    @property
+    def fan_out(self) -> int:
+        """Children of a node: b on a line, b^2 on a map."""
+        return int(self.branching ** len(self.shape))
+
+    @property
+    def nodes(self) -> int:
+        """Number of measured counts."""
+        return sum(self.fan_out**level for level in range(1, self.height + 1))
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """The tree is made for one grid."""
+        if shape != self.shape:
+            raise InvalidInput(f"shape={shape} differs from the tree's shape={self.shape}: build the tree for it.")
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
+        """The curve is that of one relation."""
+        if neighbours is not self.neighbours:
+            raise InvalidInput(
+                f"neighbours={neighbours.value!r} differs from the tree's {self.neighbours.value!r}: build it anew."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**Plain.to_dict(self), "shape": list(self.shape), "neighbours": self.neighbours.value}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Hierarchy:
+        """The inverse of :meth:`to_dict`."""
+        return cls(tuple(values["shape"]), values["branching"], values["noise"], values["scale"], values["neighbours"])
+
+
+# Builders.
+
+
+def hb(
+    *,
+    epsilon: float,
+    shape: Shape,
+    delta: float = 0.0,
+    noise: Noise = "laplace",
+    branching: int | None = None,
+    l1_sensitivity: float | None = None,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+) -> Mechanism:
+    """A consistent tree of counts, on a line or a map.
+
+    ``noise="laplace"`` is as published: each of the h levels below the root has epsilon/h, and delta is 0.
+    ``noise="gaussian"`` is ours: all levels at once change by sqrt(h) in l2, so that the variance grows like h and
+    not h^2, for a ``delta`` above 0. ``branching`` is the published best one unless given. ``l1_sensitivity`` is the
+    largest change of the counts, by default that of one record: 1 if added or removed, 2 if replaced (one taken away,
+    one added).
+
+    >>> for noise, delta in (("laplace", 0.0), ("gaussian", 1e-7)):
+    ...     m = hb(epsilon=0.5, delta=delta, shape=(89, 89), noise=noise)
+    ...     print(m.law.branching, m.law.height, f"{m.standard_deviation:.2f}", m.check().holds)
+    10 2 5.63 True
+    2 7 21.15 True
+    """
+    validation.choice("noise", noise, NOISES)
+    epsilon, sizes, relation = validation.epsilon(epsilon), _grid(validation.shape(shape)), Neighbours.of(neighbours)
+    default = 1.0 if relation is Neighbours.ADD_REMOVE else 2.0
+    sensitivity = default if l1_sensitivity is None else validation.sensitivity(l1_sensitivity, "l1_sensitivity")
+    chosen = best_branching(sizes, noise) if branching is None else branching
+    unit = Hierarchy(sizes, chosen, noise, 1.0, relation)
+    if noise == "laplace":
+        delta = validation.delta_or_zero(delta)
+        if delta:
+            raise InvalidInput(f'delta={delta:g} is of no use to Laplace noise: leave it out or pass noise="gaussian".')
+        scale = unit.height * sensitivity / epsilon
+        while Fraction(scale) * Fraction(epsilon) < unit.height * Fraction(sensitivity):
+            scale = math.nextafter(scale, math.inf)
+        source = SOURCE
+    else:
+        delta = validation.delta(delta)
+        scale = (
+            _mu(unit, sensitivity)
+            * gaussian.calibrate(epsilon, noise_engine.reserved(delta, epsilon, unit.nodes))
+            * (1.0 + 4.0 * _ROUNDING)
+        )
+        source = OURS
+    law = Hierarchy(sizes, chosen, noise, scale, relation)
+    name = "hb" if noise == "laplace" else "hb-gaussian"
+    return Mechanism(name, law, sizes, sensitivity, relation, Claim(epsilon, delta, relation, source))
+
+
+def best_branching(shape: Shape, noise: Noise = "laplace") -> int:
+    """The branching factor of least mean error over all ranges, by the authors' formulas.
+
+    On a line of N cells they minimise (b-1) h^3 - (2/3)(b+1) h^2, on an n x n map b (n-1) h^2, with b^h >= N or n.
+    For Gaussian noise one factor h less counts, since its variance grows like h.
+
+    >>> [best_branching(n) for n in (256, 1024, 4096, 65536)], [best_branching((n, n)) for n in (64, 128, 256, 512)]
+    ([16, 32, 16, 16], [8, 12, 7, 8])
+    """
+    validation.choice("noise", noise, NOISES)
+    sizes = _grid(validation.shape(shape))
+    side = max(sizes)
+    fewer = 0 if noise == "laplace" else 1
+
+    def error(b: int) -> float:
+        h = height_of(side, b)
+        if len(sizes) == 1:
+            return float(h ** (2 - fewer)) * ((b - 1) * h - 2.0 / 3.0 * (b + 1))
+        return b * (side - 1) * float(h ** (2 - fewer))
+
+    # For a given height the error grows with b, so only the smallest b of each height can be best.
+    candidates = {max(smallest_branching(side, h), 2) for h in range(1, max(side - 1, 1).bit_length() + 1)}
+    return min(sorted(candidates), key=error)
+
+
+def height_of(side: int, branching: int) -> int:
+    """The least h >= 1 with branching^h >= side, in whole numbers.
+
+    >>> height_of(125, 5), height_of(126, 5)
+    (3, 4)
+    """
+    height, reach = 1, branching
+    while reach < side:
+        height, reach = height + 1, reach * branching
+    return height
+
+
+def smallest_branching(side: int, height: int) -> int:
+    """The least b with b^height >= side."""
+    b = max(int(side ** (1.0 / height)) - 1, 1)
+    while b**height < side:
+        b += 1
+    return b
+
+
+def _grid(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) not in (1, 2) or max(shape) < 2:
+        raise InvalidInput(f"shape={tuple(shape)} is neither a line nor a map of at least 2 cells: pass n or (n, m).")
+    return tuple(int(side) for side in shape)
+
+
+# Privacy: the worst individual changes each of the h levels in one node (add/remove) or two (replace).
+
+
+def _mu(law: Hierarchy, sensitivity: float) -> float:
+    """The largest l2 change of all levels together, over the standard deviation of a node."""
+    halves = 1.0 if law.neighbours is Neighbours.ADD_REMOVE else 0.5  # D^2, or 2 (D/2)^2
+    return math.sqrt(law.height * halves) * sensitivity / law.scale
+
+
+@law_delta.register(Hierarchy)
+def _(law: Hierarchy, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    if law.noise == "gaussian":
+        mu = _mu(law, sensitivity)
+        lower = gaussian.delta_bracket(mu * (1.0 - _ROUNDING), epsilon).lower
+        return Bracket(lower, gaussian.delta_bracket(mu * (1.0 + _ROUNDING), epsilon).upper)
+    # In one level no l1 change is worse than one concentrated in a single node (add/remove), or in two opposite
+    # ones (replace), and levels compose: the record that changes whole branches attains it.
+    if Fraction(epsilon) * Fraction(law.scale) >= law.height * Fraction(sensitivity):
+        return Bracket(0.0, 0.0)
+    parts = 1 if law.neighbours is Neighbours.ADD_REMOVE else 2
+    return repeated_laplace_delta(sensitivity / parts / law.scale, parts * law.height, epsilon)
+
+
+@law_pure_epsilon.register(Hierarchy)
+def _(law: Hierarchy, dimension: int, sensitivity: float) -> float:
+    return math.inf if law.noise == "gaussian" else law.height * sensitivity / law.scale * (1.0 + 1e-15)
+
+
+# Noise and its size.
+
+
+@prepare_noise.register(Hierarchy)
+def _(
+    law: Hierarchy, value: Array, stream: Stream, *, out: Array | None = None, threads: int | None = None
+) -> Callable[[], Array]:
+    """Noise in every node of the tree, on the grid; then the fit, which only processes what was measured."""
+    check_out(out, value.shape, np.dtype(np.float64))
+    levels = _levels(law, np.asarray(value, dtype=np.float64))
+    density = noise_engine.laplace() if law.noise == "laplace" else noise_engine.normal()
+    form = noise_engine.Independent(density, noise_engine.Real.exactly(law.scale))
+    measure = noise_engine.prepare_noise(
+        form, np.concatenate([level.ravel() for level in levels]), stream, threads=threads
+    )
+
+    def draw() -> Array:
+        flat, start, noisy = measure(), 0, []
+        for level in levels:
+            noisy.append(flat[start : start + level.size].reshape(level.shape))
+            start += level.size
+        leaves = consistent_leaves(noisy, [np.ones(level.shape) for level in noisy], law.branching)
+        released = np.ascontiguousarray(leaves[tuple(slice(side) for side in law.shape)])
+        if out is None:
+            return released
+        out[...] = released
+        return out
+
+    return draw
+
+
+def _levels(law: Hierarchy, value: Array) -> list[Array]:
+    """The true counts of every level below the root, coarsest first; cells beyond the data are 0."""
+    side = law.branching**law.height
+    leaves = np.zeros((side,) * len(law.shape))
+    leaves[tuple(slice(length) for length in law.shape)] = value
+    levels = [leaves]
+    while len(levels[0]) > law.branching:
+        parts = [extent for length in levels[0].shape for extent in (length // law.branching, law.branching)]
+        levels.insert(0, levels[0].reshape(parts).sum(axis=tuple(range(1, len(parts), 2))))
+    return levels
+
+
+@values_drawn.register(Hierarchy)
+def _(law: Hierarchy, dimension: int) -> int:
+    return law.nodes
+
+
+@grid_step.register(Hierarchy)
+def _(law: Hierarchy, shape: tuple[int, ...], dtype: object = np.float64) -> None:
+    return None
+
+
+def leaf_variance(law: Hierarchy) -> float:
+    """Variance of one released count: the mean of the eigenvalues of (A^T A)^-1, A being the tree's query matrix.
+
+    What tells the siblings of level l apart is seen by the levels l .. h, whose nodes hold k^(h-m) leaves each.
+
+    >>> round(leaf_variance(Hierarchy((4,), 2, "gaussian", 1.0, Neighbours.ADD_REMOVE)), 12)  # (1 + 1/3)/2
+    0.666666666667
+    """
+    k, h = law.fan_out, law.height
+    total = Fraction(0)
+    for level in range(1, h + 1):
+        dimensions = k if level == 1 else k**level - k ** (level - 1)
+        total += Fraction(dimensions, sum(k ** (h - m) for m in range(level, h + 1)))
+    node = 2.0 * law.scale**2 if law.noise == "laplace" else law.scale**2
+    return float(total / k**h) * node
+
+
+@log_raw_moment.register(Hierarchy)
+def _(law: Hierarchy, dimension: int, order: int) -> float:
+    if order != 1:
+        raise InvalidInput(
+            f"order={order}: of the loss of a tree of counts only the mean is computed; draw releases for the rest."
+        )
+    return math.log(dimension) + math.log(leaf_variance(law))
+
+
+@quantile.register(Hierarchy)
+def _(law: Hierarchy, dimension: int, probability: float) -> float:
+    raise InvalidInput(
+        f"q={probability:g}: quantiles of the loss of a tree of counts are not computed; draw releases instead."
+    )

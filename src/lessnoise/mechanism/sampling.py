@@ -1,0 +1,98 @@
+"""From a noise law to the engine's noise: each law registers which form it has, and the engine adds it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import noise as noise_engine
+from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.noise import Independent, Integers, Isotropic, Real
+from lessnoise.noise.core import check_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.noise import Form, Stream
+
+    Numbers = NDArray[Any]
+
+
+@functools.singledispatch
+def noise_form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
+    """What the engine has to draw for this law; a matrix or tensor is a reshaped vector, as in the paper."""
+    raise TypeError(f"no sampler is known for {type(law).__name__}")
+
+
+@noise_form.register(Laplace)
+def _(law: Laplace, shape: tuple[int, ...]) -> Form:
+    return Independent(noise_engine.laplace(), Real.exactly(law.scale))
+
+
+@noise_form.register(Radial)
+def _(law: Radial, shape: tuple[int, ...]) -> Form:
+    variance = Fraction(law.scale) ** 2 / 2
+    if law.is_gaussian(math.prod(shape)):
+        return Independent(noise_engine.normal(), Real.root(variance))
+    if law.k == 1.0 and law.p == 2.0:
+        # R1SMG: n = v sqrt(sigma_*) z, z ~ N(0, 1) (paper, equation for the random rank-1 noise).
+        return Isotropic(noise_engine.NormalRadius(variance))
+    return Isotropic(noise_engine.GammaRadius(law.k, law.p, law.scale))
+
+
+@functools.lru_cache(maxsize=64)
+def _form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
+    return noise_form(law, shape)
+
+
+@functools.singledispatch
+def prepare_noise(
+    law: Law, value: Numbers, stream: Stream, *, out: Numbers | None = None, threads: int | None = None
+) -> Callable[[], Numbers]:
+    """Check the value; the function returned draws, and gives the noisy value on the law's grid.
+
+    Laws whose noise is not simply added register their own: what they release is a function of noisy counts.
+    """
+    form = _form(law, value.shape)
+    if not isinstance(form, Integers):
+        return noise_engine.prepare_noise(form, value, stream, out=out, threads=threads)
+    integers = form
+    check_out(out, value.shape, np.dtype(np.int64))
+
+    def draw_integers() -> Numbers:
+        drawn = integers.draw(value.size, stream.claim().sequence()).reshape(value.shape)
+        return np.add(drawn, value, out=drawn if out is None else out)
+
+    return draw_integers
+
+
+@functools.singledispatch
+def draw(law: Law, shape: tuple[int, ...], rng: np.random.Generator | None = None) -> Numbers:
+    """The noise alone, for experiments: what would be added to an array of zeros."""
+    zeros = np.zeros(shape, dtype=np.int64 if law.integer else np.float64)
+    return prepare_noise(law, zeros, noise_engine.Stream.of(rng))()
+
+
+@functools.singledispatch
+def values_drawn(law: Law, dimension: int) -> int:
+    """How many variables a release draws: the number of entries, unless a law says otherwise."""
+    return dimension
+
+
+@functools.singledispatch
+def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np.float64) -> float | None:
+    """Outputs are multiples of this power of two; 1 for integers, None where the output is computed from noisy counts.
+
+    >>> grid_step(Laplace(3.0), (5,))  # 2^-8 of the largest power of two below the deviation, 4.24
+    0.015625
+    """
+    form = _form(law, shape)
+    if isinstance(form, Integers):
+        return 1.0
+    return noise_engine.Grid.of(form.deviation(math.prod(shape)), dtype).step

@@ -1,0 +1,85 @@
+"""One core for every mechanism: value + noise, rounded to a power-of-two grid exactly as real numbers would be."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise.errors import InvalidInput
+from lessnoise.noise.compiled import compiled_kernels
+from lessnoise.noise.grid import BITS, Grid
+from lessnoise.noise.job import Job
+from lessnoise.noise.ziggurat import MARGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.noise.forms import Form
+    from lessnoise.noise.stream import Stream
+
+    Floats = NDArray[Any]
+
+
+def prepare_noise(
+    form: Form,
+    value: Floats,
+    stream: Stream,
+    *,
+    out: Floats | None = None,
+    threads: int | None = None,
+    path: str = "auto",
+    bits: int = BITS,
+    margin: float = MARGIN,
+) -> Callable[[], Floats]:
+    """Check everything; the function returned draws and gives ``value`` plus noise on the grid.
+
+    float32 stays float32, all else becomes float64. ``out`` may be ``value``.
+
+    The output is a function of the stream's key, the form, the value and ``bits`` alone. ``path`` ("auto", "numba",
+    "numpy"), ``threads`` and ``margin`` (how near a boundary floats may decide) change the time it takes, not a bit.
+
+    >>> from lessnoise.noise import Independent, Real, Stream, add_noise, normal
+    >>> form = Independent(normal(), Real.exactly(2.0))
+    >>> seeded = lambda: Stream.of(np.random.default_rng(1))
+    >>> bool((add_noise(form, np.zeros(9), seeded()) == add_noise(form, np.zeros(9), seeded(), margin=1e9)).all())
+    True
+    """
+    dtype = np.dtype(np.float32 if value.dtype == np.float32 else np.float64)
+    check_out(out, value.shape, dtype)
+    flat = np.ascontiguousarray(value, dtype=dtype).reshape(-1)
+    target = np.empty(flat.size, dtype=dtype) if out is None else out.reshape(-1)
+    if flat.ctypes.data != target.ctypes.data and np.shares_memory(flat, target):
+        flat = flat.copy()  # an output that overlaps the value in part would overwrite what is still to be read
+    grid = Grid.of(form.deviation(flat.size), dtype, bits)
+    compiled = compiled_kernels(form.kernels, dtype.type, flat.size, path)
+    job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape)
+    job.check()
+
+    def draw() -> Floats:
+        stream.claim()
+        try:
+            form.add(job)
+        except BaseException:
+            target.fill(math.nan)  # leave neither bare noise nor half a release behind
+            raise
+        return target.reshape(value.shape)
+
+    return draw
+
+
+def add_noise(form: Form, value: Floats, stream: Stream, **options: Any) -> Floats:  # noqa: ANN401
+    """Check, draw and add at once, with the options of :func:`prepare_noise`."""
+    return prepare_noise(form, value, stream, **options)()
+
+
+def check_out(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse an output array that cannot hold the noisy value."""
+    if out is not None and (out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous):
+        raise InvalidInput(
+            f"out has shape {out.shape} and dtype {out.dtype}: pass a C-contiguous array of shape {shape} and "
+            f"dtype {dtype}."
+        )

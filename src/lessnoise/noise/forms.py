@@ -1,0 +1,192 @@
+"""The forms of noise that the engine adds exactly: independent entries, isotropic vectors, integers.
+
+A form says what is added; :func:`lessnoise.noise.core.add_noise` adds it. Matrix noise has a module of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from lessnoise.noise import exact, reference, ziggurat
+from lessnoise.noise.exact import ZERO, Real
+from lessnoise.noise.grid import BLOCK
+from lessnoise.noise.norm import norm
+from lessnoise.noise.radius import scalars
+from lessnoise.noise.stream import SCALARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.noise.exact import Interval
+    from lessnoise.noise.job import Job, Worker
+    from lessnoise.noise.radius import Radius
+    from lessnoise.noise.stream import Sequence, Stream
+    from lessnoise.noise.ziggurat import Density
+
+    Floats = NDArray[Any]
+
+FIXED = 2.0**27  # 32-bit fixed point for |x| < 16
+
+
+class Form(Protocol):
+    """Real-valued noise."""
+
+    kernels: ClassVar[str]
+
+    @property
+    def density(self) -> Density:
+        """Of the standard variables that it is made of."""
+
+    def deviation(self, count: int) -> float:
+        """Root mean square of an entry, which sets the grid; no more than its power of two matters."""
+
+    def add(self, job: Job) -> None:
+        """Draw and add."""
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Scale times independent variables of one density, plus ``common`` times a normal variable for all of them."""
+
+    density: Density
+    scale: Real
+    common: Real | None = None
+
+    kernels: ClassVar[str] = "independent"
+
+    def deviation(self, count: int) -> float:
+        """Of one entry."""
+        common = 0.0 if self.common is None else self.common.value
+        return math.hypot(self.scale.value * self.density.deviation, common)
+
+    def add(self, job: Job) -> None:
+        """One pass over memory."""
+        cells = 1 / Fraction(job.grid.step)
+        shift = ZERO if self.common is None else _common(self.common, job.stream, cells)
+        job.add(self.scale.times(cells), shift)
+
+
+def _common(deviation: Real, stream: Stream, cells: Fraction) -> Real:
+    """The shared variable, in cells."""
+    z = exact.draw(ziggurat.normal(), scalars(stream, SCALARS + 1))
+
+    def interval(level: int) -> Interval:
+        ends = [a * b * cells for a in z.interval(level) for b in deviation.interval(level)]
+        return min(ends), max(ends)
+
+    low, high = interval(2)
+    value = float((low + high) / 2)
+    return Real(value, abs(value) * 2.0**-52 + 2.0**-60, exact.shared(interval))
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Integer noise with an exact sampler of its own, which takes its words from the engine's stream."""
+
+    draw: Callable[[int, Sequence], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Isotropic:
+    """A radius times a uniform direction, which is a vector of normals g divided by its length."""
+
+    radius: Radius
+
+    kernels: ClassVar[str] = "isotropic"
+
+    @property
+    def density(self) -> Density:
+        """Normals."""
+        return ziggurat.normal()
+
+    def deviation(self, count: int) -> float:
+        """sqrt(E R^2/M)."""
+        return math.sqrt(self.radius.mean_square() / count)
+
+    def add(self, job: Job) -> None:
+        """Pass 1: normals and their norm; pass 2: scale, add and round."""
+        drawn = self.radius.draw(scalars(job.stream))
+        kept = None if job.in_place or job.kernels is None else job.out
+        first = _FirstPass(job, kept)
+        job.each(first.work)
+        factor = _factor(job, drawn, math.fsum(first.squares), int(first.tails.sum()))
+        if kept is None:  # nowhere to keep the normals: they are drawn again
+            job.add(factor, ZERO)
+        else:
+            _second_pass(job, factor, first.slow, kept)
+
+
+class _FirstPass:
+    """Normals into the output's memory, where there is any to use; sums of squares a block."""
+
+    def __init__(self, job: Job, kept: Floats | None) -> None:
+        self.job = job
+        self.squares = np.zeros(job.blocks)
+        self.tails = np.zeros(job.blocks, dtype=np.int64)
+        self.slow = np.zeros(job.blocks, dtype=np.bool_)
+        self.fixed = kept is not None and job.grid.single
+        self.stored = None if kept is None else kept.view(np.int32) if self.fixed else kept
+
+    def work(self, worker: Worker, block: int) -> None:
+        """One block."""
+        job, status = self.job, 1
+        if job.kernels is not None:
+            arguments = (*job.words(worker, block), worker.scratch, job.density.tables)
+            if self.fixed:
+                status, square, tails = job.kernels.fixed(*arguments, self.stored, block * BLOCK, FIXED)
+            elif self.stored is None:
+                status, square, tails = job.kernels.standard(*arguments, worker.scratch[0], 0)
+            else:
+                status, square, tails = job.kernels.standard(*arguments, self.stored, block * BLOCK)
+        if status != 0:
+            found = reference.sample(job.density, worker.reader, block, job.size(block), job.margin)
+            square, tails = math.fsum(found.x * found.x), np.count_nonzero(found.seconds >= 0)
+            self.slow[block] = True
+        self.squares[block], self.tails[block] = square, tails
+
+
+def _second_pass(job: Job, factor: Real, slow: NDArray[np.bool_], kept: Floats) -> None:
+    """From the stored normals; a block that is doubtful in 32-bit fixed point is drawn again in full."""
+    single, kernels = job.grid.single, job.kernels
+    stored, unit, more = (kept.view(np.int32), 1.0 / FIXED, 0.500001 / FIXED) if single else (kept, 1.0, 0.0)
+    line, coarse, tables = job.line(factor, ZERO), job.line(factor, ZERO, more), job.density.tables
+
+    def work(worker: Worker, block: int) -> None:
+        start, status = block * BLOCK, 1
+        if not slow[block]:
+            status = kernels.finish(stored, unit, worker.scratch, job.values, job.out, start, job.size(block), coarse)
+            if status != 0 and single:
+                status = kernels.independent(
+                    *job.words(worker, block), worker.scratch, tables, job.values, job.out, start, line, False
+                )
+        if status != 0:
+            job.slowly(worker.reader, block, factor, ZERO)
+
+    job.each(work)
+
+
+def _factor(job: Job, drawn: Real, square: float, tails: int) -> Real:
+    """R/|g| in cells. docs/noise-engine.md, lemma 5, bounds the relative error of |g|."""
+    step = Fraction(job.grid.step)
+    length = math.sqrt(square)
+    value = drawn.value / length / job.grid.step if length else math.inf
+    blur = math.sqrt(job.count) * job.density.body_error + math.sqrt(tails) * job.density.error
+    error = ((blur / length if length else 1.0) + drawn.error + 2.0**-49 + 2.0**-51) * 1.001
+    if not 2.0**-900 < abs(value) < 2.0**900:
+        error = 1.0  # underflow or overflow: say nothing about it in floats
+
+    def interval(level: int) -> Interval:
+        near, far = norm(job, level)
+        if near <= 0:
+            return interval(2 * level)
+        ends = [end / step / norm_end for end in drawn.interval(level) for norm_end in (near, far)]
+        return min(ends), max(ends)
+
+    return Real(value, error, exact.shared(interval))

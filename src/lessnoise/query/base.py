@@ -1,0 +1,205 @@
+"""What every query is: a sum over rows of a bounded contribution, and so a sum of partial sums."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.query import exact
+from lessnoise.query.unit import ROW, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.catalogue import Request
+
+    Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """The largest l2 and l1 norms of a change, rounded up."""
+
+    l2: float
+    l1: float
+
+
+class Query(ABC):
+    """A description of a sum over rows. Engines call ``partial`` where the data is, then ``combine`` and ``finish``.
+
+    A batch is an Arrow record batch or table, a mapping of names to arrays, or a matrix whose columns are ``columns``.
+    Partial sums are integers, so they can be combined in any order with the same result.
+    """
+
+    integer = False
+    """The value holds whole numbers."""
+
+    counts = False
+    """The value holds counts of rows, for mechanisms that are made for them."""
+
+    block_rows = 1 << 18
+    """Rows of an array in memory that are taken at a time, so that what is made from them stays small."""
+
+    entry_bound: float | None = None
+    """One row adds to each entry between 0 and this, if that is known."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> dict[str, str]:
+        """What each column must hold: number, integer or text."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value, for a mechanism's ``shape``."""
+
+    @abstractmethod
+    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """The sum of the contributions of one batch."""
+
+    @abstractmethod
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Which rows contribute; the others are dropped before a user's rows are chosen."""
+
+    @abstractmethod
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """Largest change by one row: added or removed; or replaced, by a dropped one too."""
+
+    @abstractmethod
+    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+        """From the sum of all partial sums to the value."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+
+    def zero(self) -> NDArray[np.int64]:
+        """The partial sum of no rows."""
+        return np.zeros(self.shape, dtype=np.int64)
+
+    def combine(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add two partial sums, exactly."""
+        return exact.add(left, right)
+
+    def norms(self, neighbours: Neighbours | str, unit: Unit = ROW) -> Norms:
+        """Largest change by one unit: k rows change k times as much as one, if they are all alike."""
+        one = self.row_norms(Neighbours.of(neighbours))
+        return Norms(*(exact.round_up(unit.rows * Fraction(norm)) for norm in (one.l2, one.l1)))
+
+    def sensitivity(self, neighbours: Neighbours | str, unit: Unit = ROW) -> float:
+        """Largest l2 change by one unit."""
+        return self.norms(neighbours, unit).l2
+
+    def l1_sensitivity(self, neighbours: Neighbours | str, unit: Unit = ROW) -> float:
+        """Largest l1 change by one unit."""
+        return self.norms(neighbours, unit).l1
+
+    def request(
+        self,
+        epsilon: float,
+        delta: float,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        unit: Unit = ROW,
+        **options: Any,  # noqa: ANN401
+    ) -> Request:
+        """What a mechanism for this query must do, whatever the data; ``options`` are further fields of the request."""
+        from lessnoise.mechanism.catalogue import Request
+
+        norms, relation = self.norms(neighbours, unit), Neighbours.of(neighbours)
+        bound = self.entry_bound if relation is Neighbours.ADD_REMOVE else None
+        known = {
+            "l1_sensitivity": norms.l1,
+            "integer": self.integer,
+            "counts": self.counts,
+            "entry_bound": None if bound is None else exact.round_up(unit.rows * Fraction(bound)),
+        }
+        return Request(epsilon, delta, norms.l2, self.shape, relation, **{**known, **options})
+
+    def answer(
+        self,
+        data: Any,  # noqa: ANN401
+        *,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        unit: Unit = ROW,
+        engine: str | None = None,
+        progress: Progress | None = None,
+    ) -> Answer:
+        """Answer the query on some data; see :func:`lessnoise.engines.answer`."""
+        from lessnoise.engines import answer
+
+        return answer(self, data, neighbours=neighbours, unit=unit, engine=engine, progress=progress)
+
+    def answer_from(self, total: NDArray[np.int64], neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
+        """The answer whose partial sums add up to ``total``."""
+        value = self.finish(total)
+        value.setflags(write=False)
+        norms = self.norms(neighbours, unit)
+        return Answer(value, norms.l2, norms.l1, Neighbours.of(neighbours), unit, self)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The true value of a query, never to be published, and how far one unit can move it."""
+
+    value: NDArray[np.float64]
+    sensitivity: float
+    l1_sensitivity: float
+    neighbours: Neighbours
+    unit: Unit
+    query: Query
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return self.value.shape
+
+    def request(self, epsilon: float, delta: float, **options: Any) -> Request:  # noqa: ANN401
+        """What a mechanism for this answer must do."""
+        return self.query.request(epsilon, delta, self.neighbours, self.unit, **options)
+
+
+def column_names(names: object, name: str = "columns") -> tuple[str, ...]:
+    """One name or several different ones."""
+    found = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, (list, tuple)) else ()
+    if not found or not all(isinstance(each, str) for each in found):
+        raise InvalidInput(f"{name}={names!r} is not a list of column names: pass names such as ['Lon', 'Lat'].")
+    if len(set(found)) < len(found):
+        raise InvalidInput(f"{name}={names!r} names a column twice: pass different names.")
+    return found
+
+
+def interval(name: str, value: object) -> tuple[float, float]:
+    """(lowest, highest), both finite, in this order."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise InvalidInput(
+            f"{name}={value!r} is not an interval: pass (lowest, highest), known without looking at the data."
+        )
+    low, high = (validation.number(f"{name}[{end}]", value[end]) for end in (0, 1))
+    if low >= high:
+        raise InvalidInput(f"{name}={(low, high)} does not run from low to high: pass the smaller end first.")
+    return low, high
+
+
+def intervals(bounds: object, columns: Sequence[str]) -> tuple[tuple[float, float], ...]:
+    """One interval for all columns, or one each."""
+    nested = isinstance(bounds, (list, tuple)) and len(bounds) > 0 and isinstance(bounds[0], (list, tuple))
+    if not nested:
+        return (interval("bounds", bounds),) * len(columns)
+    assert isinstance(bounds, (list, tuple))
+    if len(bounds) != len(columns):
+        raise InvalidInput(f"bounds={bounds!r} has {len(bounds)} intervals for {len(columns)} columns: pass one each.")
+    return tuple(interval(f"bounds[{place}]", each) for place, each in enumerate(bounds))

@@ -1,0 +1,103 @@
+"""From a batch of rows to NumPy columns. A batch is Arrow, or a mapping of arrays, or a matrix in column order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+NUMBER, INTEGER, TEXT, OTHER = "number", "integer", "text", "other"
+"""What a column can hold. Integers count as numbers, too."""
+
+
+def unknown_column(name: str, present: Sequence[str]) -> InvalidInput:
+    """The sentence for a column that is not there."""
+    shown = ", ".join(map(repr, list(present)[:12])) + (", ..." if len(present) > 12 else "")
+    return InvalidInput(f"column={name!r} is not in the data: choose among {shown or 'none, as there are no columns'}.")
+
+
+def wrong_kind(name: str, found: str, wanted: str) -> InvalidInput:
+    """The sentence for a column of the wrong type."""
+    words = {NUMBER: "numbers", INTEGER: "whole numbers", TEXT: "text"}[wanted]
+    return InvalidInput(
+        f"column={name!r} has type {found}, where the query needs {words}: convert it, or choose another."
+    )
+
+
+def column(batch: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN401
+    """One column as it is: an Arrow array or a NumPy array."""
+    if isinstance(batch, np.ndarray):
+        return batch[:, columns.index(name)]
+    if isinstance(batch, Mapping):
+        if name not in batch:
+            raise unknown_column(name, list(batch))
+        return np.asarray(batch[name])
+    if name not in batch.schema.names:
+        raise unknown_column(name, batch.schema.names)
+    return batch.column(name)
+
+
+def numbers(batch: Any, name: str, columns: Sequence[str]) -> Floats:  # noqa: ANN401
+    """One column as floats; NULL is NaN."""
+    values = column(batch, name, columns)
+    if not isinstance(values, np.ndarray):
+        values = _from_arrow(values, name)
+    if values.dtype.kind not in "biuf":
+        raise wrong_kind(name, str(values.dtype), NUMBER)
+    return np.asarray(values, dtype=np.float64)
+
+
+def matrix(batch: Any, columns: Sequence[str]) -> Floats:  # noqa: ANN401
+    """The columns side by side, one row per row; NULL is NaN."""
+    if isinstance(batch, np.ndarray):
+        if batch.dtype.kind not in "biuf":
+            raise wrong_kind(columns[0], str(batch.dtype), NUMBER)
+        return batch.astype(np.float64, copy=False)
+    first = numbers(batch, columns[0], columns)
+    result = np.empty((len(first), len(columns)), order="F")
+    result[:, 0] = first
+    for place, name in enumerate(columns[1:], start=1):
+        result[:, place] = numbers(batch, name, columns)
+    return result
+
+
+def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str] | Sequence[int]) -> NDArray[np.int64]:  # noqa: ANN401
+    """For each row the place of its value in the list of keys, or -1."""
+    values = column(batch, name, columns)
+    wanted = INTEGER if isinstance(keys[0], int) else TEXT
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in ("iuO" if wanted == INTEGER else "UOT"):
+            raise wrong_kind(name, str(values.dtype), wanted)
+        places = {key: place for place, key in enumerate(keys)}
+        return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
+    from pyarrow import array, compute, types
+
+    is_text = types.is_string(values.type) or types.is_large_string(values.type) or types.is_string_view(values.type)
+    if types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+        is_text = types.is_string(values.type) or types.is_large_string(values.type)
+    if not (types.is_integer(values.type) if wanted == INTEGER else is_text):
+        raise wrong_kind(name, str(values.type), wanted)
+    found = compute.index_in(values, array(keys, type=values.type))
+    return np.asarray(found.fill_null(-1), dtype=np.int64)
+
+
+def _from_arrow(values: Any, name: str) -> NDArray[Any]:  # noqa: ANN401
+    from pyarrow import float64, types
+
+    kind = values.type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+        raise wrong_kind(name, str(kind), NUMBER)
+    if types.is_boolean(kind):
+        values = values.cast("int8")
+    if values.null_count or not types.is_floating(kind):
+        values = values.cast(float64(), safe=False)
+    return np.asarray(values)

@@ -1,0 +1,74 @@
+"""Arithmetic without rounding errors: integer sums on a public grid, and roots rounded to the safe side.
+
+Floating-point sums depend on the order of their terms, and can move by more than one individual's contribution
+(Casacuberta et al. 2022). So every bounded entry is first rounded to a multiple of a power of two that follows from
+the public bounds alone. From then on everything is integer arithmetic: the same on every engine, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from lessnoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+
+SMALLEST, LARGEST = 1e-100, 1e100
+
+
+def grid_step(bound: float, bits: int) -> float:
+    """The power of two with 2^(bits - 1) < bound / step <= 2^bits.
+
+    >>> grid_step(1.0, 10), grid_step(1.5, 10)
+    (0.0009765625, 0.001953125)
+    """
+    if not SMALLEST <= bound <= LARGEST:
+        raise InvalidInput(f"bounds of size {bound:g} are not between {SMALLEST:g} and {LARGEST:g}: change the units.")
+    fraction, exponent = math.frexp(bound)  # bound = fraction * 2^exponent, 1/2 <= fraction < 1
+    return math.ldexp(1.0, exponent - bits - (1 if fraction == 0.5 else 0))
+
+
+def add(left: Integers, right: Integers) -> Integers:
+    """Add two integer arrays, or refuse when the sum could leave the range of 64 bits.
+
+    >>> import numpy as np
+    >>> add(np.array([1, 2]), np.array([3, 4])).tolist()
+    [4, 6]
+    """
+    if left.size and _largest(left) + _largest(right) >= 2**63:
+        raise InvalidInput("the sums exceed 63 bits: query the data in parts and add the answers.")
+    return left + right
+
+
+def _largest(values: Integers) -> int:
+    return max(int(values.max()), -int(values.min()))
+
+
+def norm_up(values: Iterable[float]) -> float:
+    """The l2 norm of exact numbers, rounded up, and exact where it is a float.
+
+    >>> norm_up([3.0, 4.0]), norm_up([1.0, 1.0]) == 2**0.5
+    (5.0, True)
+    """
+    numbers = list(values)
+    square = sum((Fraction(value) ** 2 for value in numbers), Fraction(0))
+    root = math.hypot(*numbers)  # within a few steps of the root, at any size
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    while root > 0.0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
+        root = math.nextafter(root, 0.0)
+    return root
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float that is at least ``value``."""
+    result = float(value)
+    return result if Fraction(result) >= value else math.nextafter(result, math.inf)

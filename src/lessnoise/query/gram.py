@@ -1,0 +1,175 @@
+"""The Gram matrix X^T X, the second moments of the rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.query import columns, exact
+from lessnoise.query.base import Norms, Query, column_names, interval
+from lessnoise.query.linear import step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+BITS = 18
+"""Entries are whole steps of at most 2^18: products are below 2^36, so sums of 2^17 of them are exact in a float."""
+
+_EXACT_ROWS = 2**17
+_BLOCK = 8192  # rows per product
+_PIECE = 1 << 16  # values per step of rounding: they stay in cache
+_MOST_COLUMNS = 2**14  # below it squared norms are exact
+
+
+@dataclass(frozen=True)
+class Gram(Query):
+    """X^T X over rows with l2 norm at most ``norm`` (longer ones are scaled down), or with entries clipped to ``box``.
+
+    Entries are rounded to multiples of 2^-18 of the bound (to the next power of two), so that the matrix is the same
+    for any order of the rows. A row with NULL or NaN is dropped; so is one with an infinity under ``norm``.
+
+    For ``norm=C`` one row x adds x x^T, of Frobenius norm at most C^2, and ||x x^T - y y^T|| <= sqrt(2) C^2. For a box
+    let b = max(|low|, |high|): the norms are at most d b^2 and sqrt(2) d b^2; a box on one side of 0 allows no more
+    than d b^2. An l1 norm is at most d times the Frobenius norm.
+
+    >>> query = Gram(["a", "b"], norm=5)
+    >>> query.answer(np.array([[3.0, 4.0], [30.0, 40.0]])).value.round(3).tolist()
+    [[18.0, 24.0], [24.0, 32.0]]
+    >>> query.sensitivity("add/remove")
+    25.0
+    """
+
+    names: tuple[str, ...]
+    norm: float | None = None
+    box: tuple[float, float] | None = None
+    block_rows = _EXACT_ROWS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", column_names(self.names))
+        if (self.norm is None) == (self.box is None):
+            raise InvalidInput(f"norm={self.norm} and box={self.box}: pass the one bound that the rows shall keep.")
+        if self.norm is not None:
+            object.__setattr__(self, "norm", validation.positive("norm", self.norm))
+        else:
+            object.__setattr__(self, "box", interval("box", self.box))
+        assert self._step > 0.0
+        if len(self.names) > _MOST_COLUMNS:
+            raise InvalidInput(f"columns={len(self.names)} are more than {_MOST_COLUMNS}: pass fewer.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of X."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """All numbers."""
+        return dict.fromkeys(self.names, columns.NUMBER)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Square."""
+        return (len(self.names), len(self.names))
+
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Rows without NULL and NaN; without infinities under ``norm``."""
+        values = columns.matrix(batch, self.names)
+        missing = np.isnan(values) if self.norm is None else ~np.isfinite(values)
+        return np.asarray(~missing.any(axis=1))
+
+    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """The integer matrix of one batch: exact, because every product and sum in it is."""
+        values = columns.matrix(batch, self.names)
+        rounded = self._in_norm if self.norm is not None else self._in_box
+        rows = np.empty((min(len(values), _BLOCK), len(self.names)))
+        few = max(1, _PIECE // len(self.names))
+        done, total = self.zero(), np.zeros(self.shape)
+        for start in range(0, len(values), _BLOCK):
+            block = values[start : start + _BLOCK]
+            for piece in range(0, len(block), few):
+                rounded(block[piece : piece + few], rows[piece : min(piece + few, len(block))])
+            used = rows[: len(block)]
+            total += used.T @ used
+            if (start // _BLOCK + 1) % (_EXACT_ROWS // _BLOCK) == 0:
+                done = self.combine(done, total.astype(np.int64))
+                total[...] = 0.0
+        return self.combine(done, total.astype(np.int64))
+
+    def finish(self, total: NDArray[np.int64]) -> Floats:
+        """From squared grid steps to the matrix."""
+        return np.asarray(total * (self._step * self._step), dtype=np.float64)
+
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """See the class; the replaced bounds follow from ||x x^T - y y^T||^2 = |x|^4 + |y|^4 - 2 (x.y)^2."""
+        size = len(self.names)
+        largest, l1, apart = self._extent()
+        if neighbours is Neighbours.ADD_REMOVE:
+            return Norms(exact.round_up(largest), exact.round_up(l1))
+        frobenius = exact.norm_up([exact.round_up(largest)] * 2)
+        if size == 1:  # squares are never negative
+            frobenius = exact.round_up(largest)
+        l2 = min(frobenius, apart[0])
+        return Norms(l2, min(exact.round_up(size * Fraction(frobenius)), apart[1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        box = None if self.box is None else list(self.box)
+        return {"query": "gram", "columns": list(self.names), "norm": self.norm, "box": box}
+
+    def _extent(self) -> tuple[Fraction, Fraction, tuple[float, float]]:
+        """Largest l2 and l1 norm of x x^T; and bounds on a difference of two from the range of each entry."""
+        size = len(self.names)
+        if self.norm is not None:
+            square = Fraction(self.norm) ** 2
+            return square, size * square, (math.inf, math.inf)
+        low, high = map(Fraction, self.box or ())
+        square = max(low * low, high * high)
+        products = (Fraction(0), low * low, low * high, high * high)
+        width = max(products) - min(products)  # of an entry off the diagonal; a dropped row counts 0
+        entries = [exact.round_up(square)] * size + [exact.round_up(width)] * (size * (size - 1))
+        apart = exact.round_up(size * square + size * (size - 1) * width)
+        return size * square, size * size * square, (exact.norm_up(entries) if size <= 64 else _norm(entries), apart)
+
+    @property
+    def _step(self) -> float:
+        return exact.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
+
+    def _in_norm(self, values: Floats, rows: Floats) -> None:
+        """Fill in rows in whole steps, at most ``norm`` long, decided in exact integers."""
+        assert self.norm is not None
+        limit = self.norm / self._step  # exact: the step is a power of two
+        np.multiply(values, 1.0 / self._step, out=rows)
+        np.rint(rows, out=rows)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        longest = float(math.floor(Fraction(limit) ** 2))
+        wrong = np.flatnonzero(~(squares <= longest))  # too long, or with NaN or infinity
+        if len(wrong):
+            longer = values[wrong]
+            largest = np.abs(longer).max(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore"):
+                # The largest entry becomes 1; NaN and infinity become NaN, whatever else is in the row.
+                direction = longer / np.where(np.isfinite(largest), largest, np.nan)
+            lengths = np.sqrt(np.einsum("ij,ij->i", direction, direction))
+            shrunk = np.trunc(direction * (limit * (1.0 - 2.0**-36) / lengths)[:, None])
+            rows[wrong] = np.where(np.isnan(lengths)[:, None], 0.0, shrunk)  # no contribution: dropped
+
+    def _in_box(self, values: Floats, rows: Floats) -> None:
+        """Fill in rows in whole steps within the box."""
+        low, high = self.box or (0.0, 1.0)
+        ends = math.ceil(Fraction(low) / Fraction(self._step)), math.floor(Fraction(high) / Fraction(self._step))
+        np.clip(np.rint(values * (1.0 / self._step)), *ends, out=rows)
+        rows[np.isnan(rows).any(axis=1)] = 0.0
+
+
+def _norm(entries: list[float]) -> float:
+    """An l2 norm of many numbers, rounded up."""
+    return math.sqrt(math.fsum(entry * entry for entry in entries)) * (1.0 + 1e-14)

@@ -1,0 +1,179 @@
+"""Counts in the cells of a grid, with any number of axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.query import columns
+from lessnoise.query.axis import Axis
+from lessnoise.query.base import Norms, Query, column_names, interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_MOST_CELLS = 10**9
+
+
+@dataclass(frozen=True)
+class Histogram(Query):
+    """How many rows fall in each cell; the value has one dimension per axis.
+
+    A row with NULL or NaN in one of the columns is dropped, and so is a row outside an axis that does not clamp. One
+    row counts once, so one added or removed row changes the counts by 1, and a replaced row by at most sqrt(2) (it
+    leaves one cell and enters another). k rows of a user change them k times as much: they may share a cell.
+
+    >>> query = Histogram([Axis("x", bounds=(0, 1), bins=2), Axis("kind", keys=["bus", "taxi"])])
+    >>> batch = {"x": np.array([0.1, 0.9, 0.9, 5.0]), "kind": np.array(["bus", "taxi", "taxi", "bus"])}
+    >>> query.partial(batch).tolist()
+    [[1, 0], [0, 2]]
+    >>> query.sensitivity("replace") == 2**0.5, query.l1_sensitivity("replace")
+    (True, 2.0)
+    """
+
+    axes: tuple[Axis, ...]
+    integer = True
+    counts = True
+
+    def __post_init__(self) -> None:
+        given = (self.axes,) if isinstance(self.axes, Axis) else self.axes
+        if not isinstance(given, (list, tuple)) or not given or not all(isinstance(axis, Axis) for axis in given):
+            raise InvalidInput(
+                f"axes={self.axes!r} is not a list of axes: pass Axis('Lon', bounds=..., bins=...), say."
+            )
+        object.__setattr__(self, "axes", tuple(given))
+        column_names([axis.column for axis in self.axes], "axes")
+        if math.prod(self.shape) > _MOST_CELLS:
+            raise InvalidInput(f"bins={self.shape} make more than {_MOST_CELLS} cells: pass fewer.")
+
+    @classmethod
+    def grid(
+        cls, names: Sequence[str], *, bins: Sequence[int], bounds: Sequence[tuple[float, float]], outside: str = "drop"
+    ) -> Histogram:
+        """Even cells along several columns.
+
+        >>> Histogram.grid(["Lon", "Lat"], bins=(89, 89), bounds=((-74.05, -73.75), (40.6, 40.9))).shape
+        (89, 89)
+        """
+        wanted = column_names(names)
+        for name, values in (("bins", bins), ("bounds", bounds)):
+            if not isinstance(values, (list, tuple)) or len(values) != len(wanted):
+                raise InvalidInput(f"{name}={values!r} must have one part for each of {list(wanted)}: pass one each.")
+        box = [interval(f"bounds[{place}]", each) for place, each in enumerate(bounds)]
+        return cls(
+            tuple(
+                Axis(name, bounds=ends, bins=number, outside=outside)
+                for name, number, ends in zip(wanted, bins, box, strict=True)
+            )
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the axes."""
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each column must hold."""
+        return {axis.column: axis.kind for axis in self.axes}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells per axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Rows that fall in a cell."""
+        return self._cells(batch) >= 0
+
+    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """The counts of one batch."""
+        cells = self._cells(batch)
+        counted = np.bincount(cells[cells >= 0], minlength=math.prod(self.shape))
+        return counted.astype(np.int64, copy=False).reshape(self.shape)
+
+    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Counts as floats."""
+        return total.astype(np.float64)
+
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """1 in one cell; 1 in each of two cells if a row is replaced and there are two."""
+        if neighbours is Neighbours.ADD_REMOVE or math.prod(self.shape) == 1:
+            return Norms(1.0, 1.0)
+        return Norms(math.sqrt(2.0), 2.0)  # the float sqrt(2) is above the root
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"query": "histogram", "axes": [axis.to_dict() for axis in self.axes]}
+
+    def _cells(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """For each row the number of its cell, axes in C order, or -1."""
+        total: NDArray[np.int64] | None = None
+        for axis in self.axes:
+            cells = axis.cells(batch, self.columns)
+            total = cells if total is None else np.where((total < 0) | (cells < 0), -1, total * axis.size + cells)
+        assert total is not None
+        return total
+
+
+@dataclass(frozen=True)
+class Presence(Query):
+    """How many rows there are, and how many values each column has: only to tell a caller what is wrong."""
+
+    names: tuple[str, ...]
+    of: dict[str, str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to look at."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """As in the query that is checked."""
+        return self.of
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows, then one count per column."""
+        return (len(self.names) + 1,)
+
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Every row."""
+        return np.ones(_length(batch), dtype=np.bool_)
+
+    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """Rows, and values that are neither NULL nor NaN."""
+        found = [_length(batch)]
+        for name in self.names:
+            if self.of[name] == columns.NUMBER:
+                found.append(int((~np.isnan(columns.numbers(batch, name, self.names))).sum()))
+            else:
+                values = columns.column(batch, name, self.names)
+                found.append(len(values) - getattr(values, "null_count", 0))
+        return np.array(found, dtype=np.int64)
+
+    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+        """As floats."""
+        return total.astype(np.float64)
+
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """Never released."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"query": "presence", "columns": list(self.names)}
+
+
+def _length(batch: Any) -> int:  # noqa: ANN401
+    if isinstance(batch, np.ndarray):
+        return len(batch)
+    return int(batch.num_rows) if hasattr(batch, "num_rows") else len(next(iter(batch.values())))

@@ -1,0 +1,222 @@
+"""Sums and means of bounded columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.query import columns, exact
+from lessnoise.query.base import Norms, Query, column_names, intervals
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Interval = tuple[float, float]
+
+BITS = 30  # 2^33 rows fit in 63 bits
+
+
+@dataclass(frozen=True)
+class Sum(Query):
+    """The sum of each column, its entries clipped to public bounds.
+
+    Each entry is rounded to a multiple of 2^-30 of its bound (to the next power of two), so that the sum is exact. A
+    row with NULL or NaN in one of the columns is dropped; infinities are clipped. One row added or removed changes a
+    column by at most max(|low|, |high|); replaced, by at most high - low, or by the former if the other row is dropped.
+
+    >>> query = Sum(["a", "b"], bounds=[(0, 1), (-2, 2)])
+    >>> answer = query.answer({"a": np.array([0.5, 7.0]), "b": np.array([1.0, -9.0])})
+    >>> answer.value.tolist(), answer.l1_sensitivity
+    ([1.5, -1.0], 3.0)
+    """
+
+    names: tuple[str, ...]
+    bounds: tuple[Interval, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", column_names(self.names))
+        object.__setattr__(self, "bounds", intervals(self.bounds, self.names))
+        assert all(step(ends) > 0.0 for ends in self.bounds)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to add up."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """All numbers."""
+        return dict.fromkeys(self.names, columns.NUMBER)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One sum per column."""
+        return (len(self.names),)
+
+    @property
+    def entry_bound(self) -> float | None:  # type: ignore[override]
+        """The largest upper bound, if no entry can be negative."""
+        return max(high for _, high in self.bounds) if all(low >= 0.0 for low, _ in self.bounds) else None
+
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Rows without NULL and NaN."""
+        return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
+
+    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """Integer sums of one batch, in steps of the grid."""
+        values = columns.matrix(batch, self.names)
+        return np.asarray(rounded(values[~np.isnan(values).any(axis=1)], self.bounds).sum(axis=0))
+
+    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+        """From grid steps to sums."""
+        return np.asarray(total * np.array([step(ends) for ends in self.bounds]))
+
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """The farthest corner of the box; if replaced, its diagonal if that is longer."""
+        corner = [max(abs(low), abs(high)) for low, high in self.bounds]
+        added = Norms(exact.norm_up(corner), exact.round_up(sum(map(Fraction, corner), Fraction(0))))
+        if neighbours is Neighbours.ADD_REMOVE:
+            return added
+        widths = [exact.round_up(Fraction(high) - Fraction(low)) for low, high in self.bounds]
+        l1 = exact.round_up(sum(map(Fraction, widths), Fraction(0)))
+        return Norms(max(added.l2, exact.norm_up(widths)), max(added.l1, l1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"query": "sum", "columns": list(self.names), "bounds": [list(ends) for ends in self.bounds]}
+
+
+@dataclass(frozen=True)
+class Mean(Query):
+    """What the mean of each column is made from; ``estimate`` turns its release into means.
+
+    A mean is not a sum over rows, so two honest ways are offered, both of which release sums:
+
+    - The default releases the vector (s_1, ..., s_d, n) with one noise for all of it: s_j adds up
+      (x_j - middle_j) / half-width_j, which lies in [-1, 1], and n counts the rows. One row added or removed moves it
+      by at most sqrt(d + 1), one replaced by at most max(2 sqrt(d), sqrt(d + 1)).
+    - ``rows=n`` says that the number of rows is public, which only the replace relation allows. Then only the s_j are
+      released, one row moves them by at most 2 sqrt(d), and a row with NULL or NaN counts as the middle of its bounds.
+
+    >>> query = Mean("age", bounds=(0, 100))
+    >>> answer = query.answer({"age": np.array([20.0, 40.0, 60.0])})
+    >>> answer.value.round(6).tolist(), query.estimate(answer.value).round(6).tolist()
+    ([-0.6, 3.0], [40.0])
+    """
+
+    names: tuple[str, ...]
+    bounds: tuple[Interval, ...]
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", column_names(self.names))
+        object.__setattr__(self, "bounds", intervals(self.bounds, self.names))
+        if self.rows is not None:
+            object.__setattr__(self, "rows", validation.whole_number("rows", self.rows))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to average."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """All numbers."""
+        return dict.fromkeys(self.names, columns.NUMBER)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sums, and the count unless it is public."""
+        return (len(self.names) + (self.rows is None),)
+
+    def zero(self) -> NDArray[np.int64]:
+        """Sums and a count of rows, which is compared with a public one."""
+        return np.zeros(len(self.names) + 1, dtype=np.int64)
+
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Rows without NULL and NaN."""
+        return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
+
+    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+        """Integer sums of the centred rows, and their number."""
+        values = columns.matrix(batch, self.names)
+        kept = values[~np.isnan(values).any(axis=1)]
+        scaled = (np.clip(kept, *np.array(self.bounds).T) - self._middle) / self._half
+        sums = rounded(scaled, [(-1.0, 1.0)] * len(self.names)).sum(axis=0)
+        return np.append(sums, len(kept) if self.rows is None else len(values))
+
+    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+        """From grid steps to sums; a public number of rows must be right."""
+        sums = np.asarray(total[:-1] * step((-1.0, 1.0)), dtype=np.float64)
+        if self.rows is None:
+            return np.append(sums, float(total[-1]))
+        if total[-1] != self.rows:
+            raise InvalidInput(f"rows={self.rows} is not the number of rows of the data: pass it, or leave rows out.")
+        return sums
+
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """Of (scaled entries in [-1, 1], count)."""
+        size = len(self.names)
+        if self.rows is not None:
+            if neighbours is not Neighbours.REPLACE:
+                raise InvalidInput(f"rows={self.rows} is public only if rows are replaced: pass neighbours='replace'.")
+            return Norms(exact.norm_up([2.0] * size), 2.0 * size)
+        added = Norms(exact.norm_up([1.0] * (size + 1)), size + 1.0)
+        if neighbours is Neighbours.ADD_REMOVE:
+            return added
+        return Norms(max(added.l2, exact.norm_up([2.0] * size)), max(added.l1, 2.0 * size))
+
+    def norms(self, neighbours: Neighbours | str, unit: Any = None) -> Norms:  # noqa: ANN401
+        """Largest change by one unit; a public number of rows goes with the unit of one row only."""
+        from lessnoise.query.unit import ROW
+
+        unit = ROW if unit is None else unit
+        if self.rows is not None and unit.id is not None:
+            raise InvalidInput(f"rows={self.rows} cannot hold when a user's rows are bounded: leave rows out.")
+        return super().norms(neighbours, unit)
+
+    def estimate(self, released: ArrayLike) -> NDArray[np.float64]:
+        """The means, from a released value: post-processing, no privacy spent. A noisy count below 1 is taken as 1."""
+        noisy = validation.array(released, self.shape, "released")
+        count = float(self.rows) if self.rows is not None else max(float(noisy[-1]), 1.0)
+        result: NDArray[np.float64] = self._middle + self._half * np.clip(noisy[: len(self.names)] / count, -1.0, 1.0)
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "query": "mean",
+            "columns": list(self.names),
+            "bounds": [list(ends) for ends in self.bounds],
+            "rows": self.rows,
+        }
+
+    @property
+    def _middle(self) -> NDArray[np.float64]:
+        return np.array([0.5 * low + 0.5 * high for low, high in self.bounds])
+
+    @property
+    def _half(self) -> NDArray[np.float64]:
+        return np.array([0.5 * high - 0.5 * low for low, high in self.bounds])
+
+
+def step(ends: Interval, bits: int = BITS) -> float:
+    """The grid of one column."""
+    return exact.grid_step(max(abs(ends[0]), abs(ends[1])), bits)
+
+
+def rounded(
+    values: NDArray[np.float64], bounds: tuple[Interval, ...] | list[Interval], bits: int = BITS
+) -> NDArray[np.int64]:
+    """Entries clipped to their bounds, in whole steps of the grid that lie within the bounds, too."""
+    steps = np.array([step(ends, bits) for ends in bounds])
+    lowest = [math.ceil(Fraction(ends[0]) / Fraction(width)) for ends, width in zip(bounds, steps, strict=True)]
+    highest = [math.floor(Fraction(ends[1]) / Fraction(width)) for ends, width in zip(bounds, steps, strict=True)]
+    return np.asarray(np.clip(np.rint(values / steps), lowest, highest).astype(np.int64))

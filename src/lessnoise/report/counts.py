@@ -1,0 +1,84 @@
+"""A picture of private counts: a map of two axes, or bars of one. It is drawn from the released counts alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise.report import text
+from lessnoise.report.canvas import COLOURS, GRID, blank, png, style
+from lessnoise.rounding import up
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from lessnoise.query import Axis
+    from lessnoise.tasks.histogram import HistogramRelease
+
+_MAP_COLOURS = "magma"
+_MOST_LABELS = 24
+
+
+def counts_png(result: HistogramRelease) -> bytes:
+    """The counts over the first two axes (summed over any others), or over the only one."""
+    mechanism, guarantee = result.certificate.mechanism, result.certificate.guarantee
+    summed = result.value.sum(axis=tuple(range(2, result.value.ndim)))
+    with style():
+        figure = blank(8.0, 7.4 if summed.ndim == 2 else 4.6)
+        axes = figure.add_axes((0.12, 0.10, 0.72, 0.76) if summed.ndim == 2 else (0.11, 0.15, 0.85, 0.65))
+        if summed.ndim == 2:
+            _map(axes, summed, result.query.axes[0], result.query.axes[1])
+        else:
+            _bars(axes, summed, result.query.axes[0])
+        title = f"Private counts at ({up(guarantee.epsilon)}, {up(guarantee.delta)})"
+        private = "" if result.certificate.private else "; seeded, so NOT private"
+        noise = mechanism.name
+        if not mechanism.law.data_dependent:
+            noise += f", noise of sd {text.number(mechanism.standard_deviation, 3)} per cell"
+        place = (0.0, 1.0), (0, 26), "axes fraction", "offset points"
+        axes.annotate(title, *place, fontsize=15, fontweight="bold")
+        note = f"{noise}; protects {result.unit}, {guarantee.neighbours.value}{private}"
+        axes.annotate(note, (0.0, 1.0), (0, 9), "axes fraction", "offset points", fontsize=9.5, color="#555555")
+        return png(figure)
+
+
+def _map(axes: Axes, counts: NDArray[np.float64], first: Axis, second: Axis) -> None:
+    """The first axis runs to the right, the second upwards; colours are logarithmic, from 1."""
+    from matplotlib.colors import LogNorm
+
+    scale = LogNorm(1.0, max(float(counts.max()), 10.0), clip=True)
+    x, y = _edges(first), _edges(second)
+    mesh = axes.pcolormesh(x, y, np.maximum(counts.T, 1.0), norm=scale, cmap=_MAP_COLOURS, rasterized=True)
+    _ticks(axes, first, "x")
+    _ticks(axes, second, "y")
+    figure = axes.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(mesh, ax=axes, fraction=0.04, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_label("noisy count per cell (logarithmic; 1 or less is black)")
+
+
+def _bars(axes: Axes, counts: NDArray[np.float64], axis: Axis) -> None:
+    edges = _edges(axis)
+    axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=COLOURS["analytic-gaussian"], linewidth=0)
+    axes.axhline(0.0, color="#666666", linewidth=0.8)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_ylabel("noisy count")
+    _ticks(axes, axis, "x")
+
+
+def _edges(axis: Axis) -> NDArray[np.float64]:
+    return np.arange(axis.size + 1.0) - 0.5 if axis.keys is not None else axis.cell_edges
+
+
+def _ticks(axes: Axes, axis: Axis, which: str) -> None:
+    (axes.set_xlabel if which == "x" else axes.set_ylabel)(axis.column)
+    if axis.keys is not None:
+        every = -(-axis.size // _MOST_LABELS)
+        set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
+        set_ticks(range(0, axis.size, every), [str(key) for key in axis.keys[::every]])
+    else:
+        axes.ticklabel_format(axis="x" if which == "x" else "y", useOffset=False)

@@ -1,0 +1,409 @@
+"""Case study I of Ji & Li 2024: pickup counts of New York City, as published and on equal terms.
+
+Three parts. The paper's settings: R1SMG at epsilon = 1e-5, the others at 0.5, then all at 1e-5 (its appendix D). The
+honest comparison: every mechanism at the same *exact* (epsilon, delta). The reconstruction: how often rounding one
+published R1SMG release returns the raw table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise._version import __version__
+from lessnoise.data import BOUNDS, synthetic_city, uber_pickups
+from lessnoise.data.uber import FIGURE_BOUNDS, WINDOW, WINDOW_BOUNDS, WINDOW_ROWS
+from lessnoise.errors import ClaimWarning
+from lessnoise.guarantees import Guarantee, Neighbours
+from lessnoise.mechanism.catalogue import Request, find
+from lessnoise.mechanism.counts import Dawa
+from lessnoise.query import Answer, Histogram
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.guarantees import Verdict
+    from lessnoise.mechanism.mechanism import Mechanism
+
+    Array = NDArray[np.float64]
+    Progress = Callable[[str, int, int], None]
+
+SYNTHETIC = "synthetic"
+EPSILON, STRICT_EPSILON, DELTA = 0.5, 1e-5, 1e-7
+PUBLISHED = "r1smg-published"
+ATTACKED = (PUBLISHED, "analytic-gaussian")
+
+_SYNTHETIC_CITY = "synthetic city"
+
+# What the paper says of the mean loss over the valid cells (section 7, "Utility boosting and stability").
+PAPER_MEANS = {PUBLISHED: 1.5e4, "classic-gaussian": 5e4, "analytic-gaussian": 5e4, "mvg-published": 5e4}
+
+# As the paper ran them: H_b and DAWA by their authors' code, which protects one record added or removed.
+_PAPER = (PUBLISHED, "classic-gaussian", "analytic-gaussian", "mvg-published", "mgm", "dawa-dpcomp", "hb")
+_HONEST = (
+    "least-noise",
+    "analytic-gaussian",
+    "l2",
+    "discrete-gaussian",
+    "laplace",
+    "hb",
+    "hb-gaussian",
+    "dawa",
+    "mvg",
+    "r1smg",
+)
+_TRUE = ("least-noise", "analytic-gaussian", "l2", "discrete-gaussian", "r1smg")
+_OWN_RELATION = {"dawa-dpcomp": Neighbours.ADD_REMOVE, "hb": Neighbours.ADD_REMOVE}
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Losses of repeated releases, with what theory says of them where it says something.
+
+    ``valid`` counts the occupied cells only, as the paper does; ``whole`` all cells. Kurtosis and skewness are the
+    paper's ratios of raw moments, of the loss over all cells.
+    """
+
+    valid: Array
+    whole: Array
+    expected_valid: float | None
+    expected_whole: float | None
+    kurtosis: float | None
+    skewness: float | None
+
+    @property
+    def mean_valid(self) -> float:
+        """The expected loss over the occupied cells; where none is known, the mean of the repetitions."""
+        return float(self.valid.mean()) if self.expected_valid is None else self.expected_valid
+
+    @property
+    def observed_kurtosis(self) -> float:
+        """E[L^4]/E[L^2]^2 over the repetitions."""
+        return _ratio(self.whole, 4)
+
+    @property
+    def observed_skewness(self) -> float:
+        """E[L^3]/E[L^2]^(3/2) over the repetitions."""
+        return _ratio(self.whole, 3)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "mean_valid": float(self.valid.mean()),
+            "expected_valid": self.expected_valid,
+            "mean_whole": float(self.whole.mean()),
+            "expected_whole": self.expected_whole,
+            "kurtosis": self.kurtosis,
+            "observed_kurtosis": self.observed_kurtosis,
+            "skewness": self.skewness,
+            "observed_skewness": self.observed_skewness,
+            "valid": self.valid.tolist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class StudyRow:
+    """One mechanism at one setting: what is claimed, what is true, what it costs, and one release on the map."""
+
+    key: str
+    label: str
+    mechanism: Mechanism
+    verdict: Verdict
+    losses: Losses
+    released: Array | None
+    paper_mean: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """The claim is proved."""
+        return self.verdict.holds
+
+    @property
+    def verdict_word(self) -> str:
+        """Holds, fails or is not proved."""
+        return "holds" if self.holds else "fails" if self.verdict.refuted else "not proved"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, without the map."""
+        return {
+            "key": self.key,
+            "label": self.label,
+            "mechanism": self.mechanism.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "paper_mean_valid": self.paper_mean,
+            "losses": self.losses.to_dict(),
+            "largest_released": None if self.released is None else float(self.released.max()),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """How many releases, rounded, equal the raw table: all of it, or all its occupied cells."""
+
+    key: str
+    label: str
+    releases: int
+    tables: int
+    occupied: int
+
+    @property
+    def share(self) -> float:
+        """Fraction of releases that give the whole table away."""
+        return self.tables / self.releases
+
+    def interval(self, confidence: float = 0.99) -> tuple[float, float]:
+        """Clopper and Pearson's interval of the true share."""
+        from scipy.stats import binomtest
+
+        found = binomtest(self.tables, self.releases).proportion_ci(confidence, method="exact")
+        return float(found.low), float(found.high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "key": self.key,
+            "releases": self.releases,
+            "exact_tables": self.tables,
+            "exact_occupied_cells": self.occupied,
+            "share": self.share,
+            "interval_99": list(self.interval()),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class UberResult:
+    """The whole study. ``counts`` is the query of the losses, ``city`` the same pickups on the map's box."""
+
+    data: str
+    pickups: int
+    counts: Answer
+    city: Answer
+    repetitions: int
+    seed: int
+    paper: tuple[StudyRow, ...]
+    strict: tuple[StudyRow, ...]
+    honest: tuple[StudyRow, ...]
+    true: tuple[StudyRow, ...]
+    target: Guarantee
+    true_target: Guarantee
+    attacks: tuple[Attack, ...]
+    facts: dict[str, float] = field(default_factory=dict)
+    version: str = __version__
+
+    @property
+    def synthetic(self) -> bool:
+        """Made-up pickups, which the paper's numbers are not about."""
+        return self.data == _SYNTHETIC_CITY
+
+    @property
+    def occupied(self) -> int:
+        """Number of occupied cells, the paper's valid ones."""
+        return int((self.counts.value > 0).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, without the maps."""
+        return {
+            "lessnoise": self.version,
+            "data": self.data,
+            "pickups": self.pickups,
+            "shape": list(self.counts.shape),
+            "bounds": [list(side) for side in box_of(self.counts)],
+            "map_bounds": [list(side) for side in box_of(self.city)],
+            "occupied_cells": self.occupied,
+            "largest_count_on_the_map": float(self.city.value.max()),
+            "repetitions": self.repetitions,
+            "seed": self.seed,
+            "private": False,
+            "paper_settings": [row.to_dict() for row in self.paper],
+            "all_at_1e-5": [row.to_dict() for row in self.strict],
+            "honest_target": self.target.to_dict(),
+            "honest": [row.to_dict() for row in self.honest],
+            "true_r1smg_target": self.true_target.to_dict(),
+            "at_the_true_r1smg_guarantee": [row.to_dict() for row in self.true],
+            "reconstruction": [attack.to_dict() for attack in self.attacks],
+            "published_r1smg": self.facts,
+        }
+
+
+def run_uber(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    repetitions: int = 100,
+    attack_releases: int = 10_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> UberResult:
+    """Run the study on the pickups in the folder ``data``, or on the synthetic city if it is "synthetic".
+
+    The releases are seeded, so they are not private; the pickups are public. ``progress(label, done, total)`` is
+    called before each step and at the end.
+    """
+    repetitions = validation.whole_number("repetitions", repetitions, minimum=2)
+    attack_releases = validation.whole_number("attack_releases", attack_releases)
+    seed = validation.whole_number("seed", seed, minimum=0)
+    name, points, box, map_box = _points(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClaimWarning)  # the tables say it, with numbers
+        counts, city = cell_counts(points, box), cell_counts(points, map_box)
+        return _Study(counts, city, repetitions, seed, progress).run(name, len(points), attack_releases)
+
+
+def box_of(counts: Answer) -> tuple[tuple[float, float], ...]:
+    """The bounds of the cells, latitude first."""
+    assert isinstance(counts.query, Histogram)
+    return tuple(axis.bounds for axis in counts.query.axes if axis.bounds is not None)
+
+
+def cell_counts(points: Array, bounds: Any) -> Answer:  # noqa: ANN401
+    """The true counts on 89 x 89 cells, for one pickup replaced."""
+    query = Histogram.grid(["latitude", "longitude"], bins=(89, 89), bounds=bounds)
+    return query.answer(points, neighbours=Neighbours.REPLACE)
+
+
+def _points(data: str | os.PathLike[str] | None) -> tuple[str, Array, Any, Any]:
+    if data is not None and str(data) == SYNTHETIC:
+        return _SYNTHETIC_CITY, synthetic_city(pickups=WINDOW_ROWS), BOUNDS, BOUNDS
+    return f"Uber pickups in New York City, {WINDOW}", uber_pickups(data), WINDOW_BOUNDS, FIGURE_BOUNDS
+
+
+class _Study:
+    """The steps, each with a random stream of its own, so that none depends on what ran before."""
+
+    def __init__(self, counts: Answer, city: Answer, repetitions: int, seed: int, progress: Progress | None) -> None:
+        self.counts, self.city, self.repetitions, self.seed = counts, city, repetitions, seed
+        self.valid = counts.value > 0
+        self.progress = progress
+        self.total = 2 * len(_PAPER) + len(_HONEST) + len(_TRUE) + len(ATTACKED)
+        self.done = 0
+
+    def run(self, name: str, pickups: int, attack_releases: int) -> UberResult:
+        relation = Neighbours.REPLACE
+        target = Guarantee(EPSILON, DELTA, relation)
+        paper = [
+            self._row(
+                key,
+                STRICT_EPSILON if key == PUBLISHED else EPSILON,
+                DELTA,
+                "paper",
+                None if name == _SYNTHETIC_CITY else PAPER_MEANS.get(key),
+            )
+            for key in _PAPER
+        ]
+        strict = [self._row(key, STRICT_EPSILON, DELTA, "strict") for key in _PAPER]
+        honest = [self._row(key, EPSILON, DELTA, "honest") for key in _HONEST]
+        published = paper[0].mechanism
+        true_target = Guarantee(STRICT_EPSILON, published.delta(STRICT_EPSILON).upper, relation)
+        true = [self._row(key, STRICT_EPSILON, true_target.delta, "true", with_map=False) for key in _TRUE]
+        by_key = {row.key: row for row in paper}
+        attacks = [self._attack(by_key[key], attack_releases) for key in ATTACKED]
+        facts = {
+            "sigma_star": published.expected_loss,
+            "delta_at_1e-5": published.delta(STRICT_EPSILON).lower,
+            "delta_at_0.5": published.delta(EPSILON).lower,
+            "epsilon_at_1e-7": published.epsilon(DELTA).lower,
+        }
+        self._step("done")
+        return UberResult(
+            name,
+            pickups,
+            self.counts,
+            self.city,
+            self.repetitions,
+            self.seed,
+            tuple(paper),
+            tuple(strict),
+            tuple(sorted(honest, key=lambda row: row.losses.mean_valid)),
+            tuple(sorted(true, key=lambda row: row.losses.mean_valid)),
+            target,
+            true_target,
+            tuple(attacks),
+            facts,
+        )
+
+    def _row(
+        self,
+        key: str,
+        epsilon: float,
+        delta: float,
+        part: str,
+        paper_mean: float | None = None,
+        with_map: bool = True,
+    ) -> StudyRow:
+        entry = find(key)
+        self._step(f"{entry.label}, epsilon = {epsilon:g}")
+        published = part in ("paper", "strict")
+        relation = _OWN_RELATION.get(key, Neighbours.REPLACE) if published else Neighbours.REPLACE
+        mechanism = entry.build(
+            Request(
+                epsilon=epsilon,
+                delta=delta,
+                sensitivity=self.counts.query.sensitivity(relation),
+                shape=self.counts.shape,
+                neighbours=relation,
+                l1_sensitivity=self.counts.query.l1_sensitivity(relation),
+                bound=float(WINDOW_ROWS),  # all pickups in one cell
+                integer=True,
+                counts=True,
+            )
+        )
+        rng = self._rng(part, key)
+        released = None
+        if with_map:
+            released = np.where(self.city.value > 0, mechanism.release(self.city.value, rng).value, 0.0)
+            released.setflags(write=False)
+        losses = self._losses(mechanism, rng)
+        return StudyRow(key, entry.label, mechanism, mechanism.check(), losses, released, paper_mean)
+
+    def _losses(self, mechanism: Mechanism, rng: np.random.Generator) -> Losses:
+        valid, whole = [], []
+        for _ in range(self.repetitions):
+            if isinstance(mechanism.law, Dawa):
+                error = mechanism.release(self.counts.value, rng).value - self.counts.value
+            else:
+                error = mechanism.noise(rng).astype(np.float64)
+            squares = error**2
+            valid.append(float(squares[self.valid].sum()))
+            whole.append(float(squares.sum()))
+        expected = None if isinstance(mechanism.law, Dawa) else mechanism.expected_loss
+        shaped = expected is not None and not mechanism.name.startswith("hb")
+        return Losses(
+            valid=np.array(valid),
+            whole=np.array(whole),
+            # Every cell's noise has the same variance in all of these mechanisms.
+            expected_valid=None if expected is None else expected * float(self.valid.mean()),
+            expected_whole=expected,
+            kurtosis=mechanism.loss_kurtosis if shaped else None,
+            skewness=mechanism.loss_skewness if shaped else None,
+        )
+
+    def _attack(self, row: StudyRow, releases: int) -> Attack:
+        """Rounding returns every raw count if and only if no cell's noise reaches 1/2."""
+        self._step(f"rounding {releases:,} releases of {row.label}")
+        rng = self._rng("attack", row.key)
+        tables = occupied = 0
+        for _ in range(releases):
+            right = np.abs(row.mechanism.noise(rng)) < 0.5
+            tables += bool(right.all())
+            occupied += bool(right[self.valid].all())
+        return Attack(row.key, row.label, releases, tables, occupied)
+
+    def _rng(self, *words: str) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *(byte for word in words for byte in word.encode())])
+
+    def _step(self, label: str) -> None:
+        if self.progress is not None:
+            self.progress(label, self.done, self.total)
+        self.done += 1
+
+
+def _ratio(losses: Array, order: int) -> float:
+    """E[L^order]/E[L^2]^(order/2), scaled first so that nothing overflows."""
+    scaled = losses / losses.mean()
+    return float(np.mean(scaled**order) / np.mean(scaled**2) ** (order / 2))

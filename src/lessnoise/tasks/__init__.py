@@ -1,0 +1,1 @@
+"""Whole jobs: from data on an engine to a private release, in one call."""
