@@ -35,6 +35,7 @@ Builder = Callable[[Request], Mechanism]
 DEFAULT = "least-noise"
 MATRIX = ("mvg", "mvg-published", "mgm")
 PUBLISHED = ("mod-sulq", "wishart")
+_PROMISING_NOTHING = "analytic-gaussian"  # at a huge epsilon: the least noise may be too small for the grid of doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,8 @@ def release_moments(
 def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float | None) -> Mechanism:
     """The mechanism for the packed moments."""
     request = layout.request(epsilon, _delta(delta))
+    if mechanism == DEFAULT and not can_keep(request.delta, epsilon, layout.size):
+        mechanism = _PROMISING_NOTHING
     if isinstance(mechanism, str):
         return catalogue.find(mechanism).build(request)
     if not callable(mechanism):
