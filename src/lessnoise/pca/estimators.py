@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lessnoise import validation
+from lessnoise.engines import ENGINES
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bingham import DEFAULT_SWEEPS
 from lessnoise.pca.layout import Layout
 from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import DEFAULT, NoisyMoments, release_moments
-from lessnoise.pca.rows import RowBound, column_count, column_names, is_streamed, moments
+from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
+from lessnoise.query.base import column_names as _column_names
+from lessnoise.query.columns import unknown_column
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,8 +25,11 @@ except ImportError:
     raise ImportError("the estimators need scikit-learn: install it with pip install 'lessnoise[sklearn]'.") from None
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise.ledger import Ledger
     from lessnoise.pca.ppca import ComponentsCertificate
     from lessnoise.pca.release import Builder
     from lessnoise.pca.rows import Moments
@@ -43,18 +49,36 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
     center: bool
     neighbours: Neighbours | str
     count_clipped: bool
-    ledger: object
+    columns: Sequence[str] | None
+    engine: str | None
+    ledger: Ledger | None
     random_state: int | np.random.Generator | np.random.RandomState | None
 
     def _table(self, data: object) -> object:
-        """Arrays and data frames through scikit-learn's checks; files and Arrow tables as they are, in chunks."""
+        """Arrays and data frames through scikit-learn's checks; what an engine reads as it is."""
+        if self.engine is not None:
+            validation.choice("engine", self.engine, list(ENGINES))
+        wanted = None if self.columns is None else list(_column_names(self.columns))
         if not is_streamed(data):
-            return validate_data(self, data, dtype=[np.float64, np.float32], ensure_min_samples=1)
-        self.n_features_in_ = column_count(data)
-        names = column_names(data)
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        return data
+            table = data if wanted is None else _selected(data, wanted)
+            return validate_data(self, table, dtype=[np.float64, np.float32], ensure_min_samples=1)
+        names = column_names(data) if wanted is None else wanted
+        source = source_of(data)
+        if names is None or isinstance(source, np.ndarray):
+            return self._mapped(source, wanted)
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.asarray(names, dtype=object)
+        return source
+
+    def _mapped(self, table: Array, wanted: list[str] | None) -> Array:
+        if wanted is not None:
+            raise InvalidInput(f"columns={wanted}, but an array has no names: leave them out, or pass a table.")
+        if table.ndim != 2 or 0 in table.shape:
+            raise InvalidInput(f"data.shape={table.shape} is not (n, d): pass one row for each individual.")
+        self.n_features_in_ = table.shape[1]
+        if hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        return table
 
     def _prepare(self, data: object) -> tuple[Layout, RowBound, object]:
         """Every check that can be made before the data are summed, and before anything is spent."""
@@ -68,6 +92,10 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         bound = RowBound.of(self.n_features_in_, clip_norm=self.clip_norm, bounds=self.bounds, center=self.center)
         layout = Layout(self.n_features_in_, bound.norm, relation, bool(self.center), bool(self.count_clipped))
         return layout, bound, table
+
+    def _moments(self, table: object, bound: RowBound) -> Moments:
+        names = None if isinstance(table, np.ndarray) else list(self.feature_names_in_)
+        return moments(table, bound, names, self.engine)
 
     def _release(self, layout: Layout, found: Moments, rng: np.random.Generator | None) -> NoisyMoments:
         assert self.epsilon is not None  # checked by _prepare
@@ -105,6 +133,10 @@ class PrivateCovariance(_PrivateMoments):
         "add/remove": the number of rows is private. "replace": it is public.
     count_clipped
         Also release, with noise, how many rows were clipped (``clipped_rows_``).
+    columns
+        Which columns of a table or file to use; all by default.
+    engine
+        "numpy", "duckdb", "spark" or "dask" computes the sums; chosen by the data if left out. All give the same.
     ledger
         A budget to spend from, before any noise is drawn.
     random_state
@@ -144,7 +176,9 @@ class PrivateCovariance(_PrivateMoments):
         center: bool = True,
         neighbours: Neighbours | str = "add/remove",
         count_clipped: bool = False,
-        ledger: object = None,
+        columns: Sequence[str] | None = None,
+        engine: str | None = None,
+        ledger: Ledger | None = None,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -155,16 +189,18 @@ class PrivateCovariance(_PrivateMoments):
         self.center = center
         self.neighbours = neighbours
         self.count_clipped = count_clipped
+        self.columns = columns
+        self.engine = engine
         self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X: object, y: object = None) -> Self:  # noqa: N803
-        """Release the covariance of a table: an array, a pandas or Arrow table, or the path of a file."""
+        """Release the covariance of a table: an array, a data frame, an Arrow table, or the path of a file."""
         if self.mechanism == "ppca":
             raise InvalidInput("mechanism='ppca' samples components and no covariance: use it in PrivatePCA.")
         layout, bound, table = self._prepare(X)
         rng = generator_of(self.random_state)
-        noisy = self._release(layout, moments(table, bound), rng)
+        noisy = self._release(layout, self._moments(table, bound), rng)
         self.covariance_ = self._keep(noisy, layout, bound)
         self.location_ = self.mean_
         return self
@@ -210,7 +246,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         center: bool = True,
         neighbours: Neighbours | str = "add/remove",
         count_clipped: bool = False,
-        ledger: object = None,
+        columns: Sequence[str] | None = None,
+        engine: str | None = None,
+        ledger: Ledger | None = None,
         sweeps: int = DEFAULT_SWEEPS,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
@@ -223,18 +261,20 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         self.center = center
         self.neighbours = neighbours
         self.count_clipped = count_clipped
+        self.columns = columns
+        self.engine = engine
         self.ledger = ledger
         self.sweeps = sweeps
         self.random_state = random_state
 
     def fit(self, X: object, y: object = None) -> Self:  # noqa: N803
-        """Release the components of a table: an array, a pandas or Arrow table, or the path of a file."""
+        """Release the components of a table: an array, a data frame, an Arrow table, or the path of a file."""
         layout, bound, table = self._prepare(X)
         count = self._wanted(layout.features)
         rng = generator_of(self.random_state)
         if self.mechanism == "ppca":
             return self._sample(count, layout, bound, table, rng)
-        noisy = self._release(layout, moments(table, bound), rng)
+        noisy = self._release(layout, self._moments(table, bound), rng)
         covariance = self._keep(noisy, layout, bound)
         values, vectors = leading(covariance, count)
         self.components_ = vectors
@@ -260,7 +300,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
                 "account for it by hand, or use another mechanism."
             )
         sampled = ppca(
-            moments(table, bound).gram,
+            self._moments(table, bound).gram,
             components=count,
             epsilon=self.epsilon,
             clip_norm=bound.norm,
@@ -329,6 +369,15 @@ def _facing(rows: Array) -> Array:
     """Each row with the sign that makes its largest entry positive."""
     largest = rows[np.arange(len(rows)), np.argmax(np.abs(rows), axis=1)]
     return np.ascontiguousarray(rows * np.where(largest < 0.0, -1.0, 1.0)[:, np.newaxis])
+
+
+def _selected(data: Any, names: list[str]) -> Any:  # noqa: ANN401
+    if not hasattr(data, "columns"):
+        raise InvalidInput(f"columns={names}, but an array has no names: leave them out, or pass a table.")
+    for name in names:
+        if name not in data.columns:
+            raise unknown_column(name, [str(each) for each in data.columns])
+    return data[names]
 
 
 def generator_of(random_state: Any) -> np.random.Generator | None:  # noqa: ANN401

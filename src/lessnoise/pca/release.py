@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from lessnoise.pca.symmetric import unpack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lessnoise.ledger import Ledger
     from lessnoise.pca.layout import Layout
     from lessnoise.release import Certificate
 
@@ -54,7 +55,7 @@ def release_moments(
     epsilon: float,
     delta: float | None,
     rng: np.random.Generator | None = None,
-    ledger: object = None,
+    ledger: Ledger | None = None,
 ) -> NoisyMoments:
     """Add noise to the moments, by a mechanism of the catalogue, a published one for covariances, or a builder.
 
@@ -62,17 +63,16 @@ def release_moments(
     more. Such a release is made, and its certificate promises nothing.
     """
     epsilon = validation.epsilon(epsilon)
-    options: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
     if mechanism in MATRIX or mechanism in PUBLISHED:
         _check_uncentred(str(mechanism), layout)
         described, value, gram_of = _matrix_form(str(mechanism), moments, layout, epsilon, delta)
-        released = _promised(described).release(value, rng, **options)
+        released = _promised(described).release(value, rng, ledger=ledger)
         gram = gram_of(np.asarray(released.value, dtype=np.float64))
         zeros = np.zeros(layout.features)
         deviation = described.standard_deviation * (1.0 if mechanism in MATRIX else moments.count)
         return NoisyMoments(Moments(moments.count, math.nan, zeros, gram), released.certificate, deviation)
     described = build(mechanism, layout, epsilon, delta)
-    released = _promised(described).release(layout.pack(moments), rng, **options)
+    released = _promised(described).release(layout.pack(moments), rng, ledger=ledger)
     noisy = layout.unpack(np.asarray(released.value, dtype=np.float64), moments.count)
     return NoisyMoments(noisy, released.certificate, described.standard_deviation)
 

@@ -1,4 +1,4 @@
-"""From a table to its second moments: rows bounded by public limits, read chunk by chunk, in memory or from a file."""
+"""From a table to its second moments: rows bounded by public limits, summed by an engine, in memory or from a file."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise.engines.checks import engine_errors, existing, file_format, require
+from lessnoise.engines.postgres import Postgres
 from lessnoise.errors import InvalidInput
+from lessnoise.query import SecondMoments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-CHUNK_ENTRIES = 2**22  # 32 MiB of float64 at a time
-_REPAIR = "drop or repair such rows first."
-_SLACK = 1e-12  # relative: a row scaled to the clip may exceed it by rounding
+_SLACK = 1e-12  # relative: the norm of the ends may be rounded down
 
 
 @dataclass(frozen=True, eq=False)
 class RowBound:
     """What is publicly known of one row, and how rows are made to obey it. Build one with :meth:`of`.
 
-    ``norm`` bounds the l2 norm of every row that leaves :meth:`apply`, which first moves each by ``shift``, a public
-    point.
+    ``norm`` bounds the l2 norm of every row, clipped and moved by ``-shift``, a public point.
     """
 
     norm: float
@@ -65,23 +63,12 @@ class RowBound:
             raise InvalidInput(f"bounds={bounds!r} leave a single point: pass bounds with low < high.")
         return cls(norm, shift, low, high)
 
-    def apply(self, rows: Array) -> tuple[Array, int]:
-        """The rows, clipped and shifted, and how many were changed by the clipping: a private number."""
-        if self.low is not None and self.high is not None:
-            kept = np.clip(rows, self.low, self.high)
-            changed = int(np.count_nonzero((kept != rows).any(axis=1)))
-            return kept - self.shift, changed
-        # Scaled by the largest entry first, so that huge entries do not overflow when squared.
-        largest = np.abs(rows).max(axis=1, initial=0.0)
-        unit = rows / np.where(largest > 0.0, largest, 1.0)[:, np.newaxis]
-        lengths = np.sqrt(np.einsum("ij,ij->i", unit, unit))
-        with np.errstate(over="ignore"):
-            outside = largest * lengths > self.norm
-        if not outside.any():
-            return rows, 0
-        kept = rows.copy()
-        kept[outside] = unit[outside] * (self.norm / lengths[outside])[:, np.newaxis]
-        return kept, int(np.count_nonzero(outside))
+    def query(self, names: Sequence[str]) -> SecondMoments:
+        """The sums over bounded rows, for columns of these names."""
+        if self.low is None or self.high is None:
+            return SecondMoments(tuple(names), self.norm)
+        ends = (tuple(self.low.tolist()), tuple(self.high.tolist()))
+        return SecondMoments(tuple(names), self.norm, ends=ends, shift=tuple(self.shift.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,110 +89,71 @@ class Moments:
         return (self.gram - count * np.outer(mean, mean)) / max(count - 1.0, 1.0)
 
 
-def moments(data: object, bound: RowBound) -> Moments:
-    """The second moments of a table: an array, a pandas or Arrow table, or the path of a Parquet, CSV or .npy file.
+def moments(data: object, bound: RowBound, names: Sequence[str] | None = None, engine: str | None = None) -> Moments:
+    """The second moments of a table, by :class:`~lessnoise.query.SecondMoments`: exact sums, the same on every engine.
 
     >>> found = moments([[3.0, 4.0], [0.0, 1.0]], RowBound.of(2, clip_norm=1))
     >>> found.count, found.clipped, found.gram.round(2).tolist()
     (2.0, 1.0, [[0.36, 0.48], [0.48, 1.64]])
     """
     features = len(bound.shift)
-    sums, gram, count, clipped = np.zeros(features), np.zeros((features, features)), 0, 0
-    for chunk in chunks(data):
-        if chunk.shape[1] != features:
-            raise InvalidInput(f"data has {chunk.shape[1]} columns, but {features} were announced: pass one table.")
-        rows, changed = bound.apply(chunk)
-        sums += rows.sum(axis=0)
-        gram += rows.T @ rows
-        count, clipped = count + len(rows), clipped + changed
-    return Moments(float(count), float(clipped), sums, gram)
+    given = source_of(data)
+    if isinstance(given, np.ndarray) and (given.ndim != 2 or given.shape[1] != features):
+        raise InvalidInput(f"data.shape={given.shape} is not (n, {features}): pass one row for each individual.")
+    query = bound.query([f"x{place}" for place in range(features)] if names is None else names)
+    value = query.answer(given, engine=engine).value
+    gram, sums, (count, clipped) = value[:features, :features], value[:features, features], value[features, features:]
+    return Moments(float(count), float(clipped), sums.copy(), gram)
 
 
 # Sources of rows. This is the one place where tables are told apart.
 
 
+def is_streamed(data: object) -> bool:
+    """Whether the table is left to an engine: a file, an Arrow, Spark or Dask table, a server. Arrays are not."""
+    if isinstance(data, (str, Path, Postgres)):
+        return True
+    return type(data).__module__.split(".")[0] in ("pyarrow", "dask", "dask_expr", "pyspark")
+
+
+def source_of(data: object) -> Any:  # noqa: ANN401
+    """What an engine takes: the table itself, or an array; a .npy file is mapped into memory."""
+    if isinstance(data, (str, Path)) and Path(data).suffix == ".npy":
+        if not Path(data).is_file():
+            raise InvalidInput(f"data={data} does not exist: pass the path of a Parquet, CSV or .npy file.")
+        return np.load(data, mmap_mode="r", allow_pickle=False)
+    if is_streamed(data):
+        return data
+    return np.asarray(data)
+
+
 def column_names(data: object) -> list[str] | None:
-    """The names of the columns, where the table has any."""
+    """The names of the columns, where the table has any and they can be had without reading it."""
     if isinstance(data, (str, Path)):
-        return _file(data)[0]
-    if hasattr(data, "to_batches"):
-        return [str(name) for name in data.schema.names]  # type: ignore[attr-defined]
-    if hasattr(data, "columns") and hasattr(data, "to_numpy"):
+        return None if Path(data).suffix == ".npy" else _file_columns(existing(data))
+    if hasattr(data, "schema") and hasattr(data.schema, "names"):
+        return [str(name) for name in data.schema.names]
+    if hasattr(data, "columns"):
         return [str(name) for name in data.columns]
+    if is_streamed(data):
+        raise InvalidInput(f"columns=None, but those of {type(data).__name__} are not known: pass their names.")
     return None
 
 
-def column_count(data: object) -> int:
-    """How many columns a table has, without reading it all."""
-    names = column_names(data)
-    if names is not None:
-        return len(names)
-    return int(next(chunks(data)).shape[1])
+def _file_columns(path: Path) -> list[str]:
+    path = path if path.is_file() else sorted(path.parent.glob(path.name))[0]
+    kind = file_format(path)
+    require("pyarrow", "data")
+    with engine_errors("pyarrow", path):
+        if kind == "parquet":
+            from pyarrow.parquet import read_schema
 
+            return [str(name) for name in read_schema(path).names]
+        from pyarrow.csv import ParseOptions, open_csv
 
-def is_streamed(data: object) -> bool:
-    """Whether the table is read from a file or from Arrow batches, rather than lying in memory as an array."""
-    return isinstance(data, (str, Path)) or hasattr(data, "to_batches")
-
-
-def chunks(data: object) -> Iterator[Array]:
-    """The rows, some at a time, as finite float64 arrays of two dimensions."""
-    if isinstance(data, (str, Path)):
-        yield from _file(data)[1]
-    elif hasattr(data, "to_batches"):
-        yield from _batches(data.to_batches())
-    else:
-        given: Any = data.to_numpy() if hasattr(data, "to_numpy") else data
-        yield from _slices(given)
-
-
-def _slices(given: ArrayLike) -> Iterator[Array]:
-    table = np.asarray(given)
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise InvalidInput(f"data.shape={table.shape} is not (n, d): pass one row for each individual.")
-    step = max(CHUNK_ENTRIES // table.shape[1], 1)
-    for start in range(0, max(len(table), 1), step):
-        yield validation.real_array(table[start : start + step], "data", kinds="biuf", repair=_REPAIR)
-
-
-def _batches(batches: Any) -> Iterator[Array]:  # noqa: ANN401
-    for batch in batches:
-        table = np.empty((batch.num_rows, batch.num_columns))
-        for i, name in enumerate(batch.schema.names):
-            table[:, i] = _column(name, batch.column(i))
-        yield from _slices(table)
-
-
-def _column(name: str, column: Any) -> NDArray[Any]:  # noqa: ANN401
-    if column.null_count:
-        raise InvalidInput(f"column={name!r} holds missing values: {_REPAIR}")
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind not in "biuf":
-        raise InvalidInput(f"column={name!r} of type {column.type} is not numeric: leave it out or convert it first.")
-    return values
-
-
-def _file(given: str | Path) -> tuple[list[str] | None, Iterator[Array]]:
-    path = Path(given)
-    if not path.exists():
-        raise InvalidInput(f"data={str(path)!r} does not exist: pass the path of a .parquet, .csv or .npy file.")
-    if path.suffix == ".npy":
-        return None, _slices(np.load(path, mmap_mode="r", allow_pickle=False))
-    if path.suffix not in (".parquet", ".csv"):
-        raise InvalidInput(f"data={str(path)!r} is of no known kind: pass a .parquet, .csv or .npy file.")
-    try:
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            f"reading {path.suffix} files needs pyarrow: install it with pip install 'lessnoise[sklearn]'."
-        ) from None
-    if path.suffix == ".csv":
-        reader = pyarrow.csv.open_csv(path)
-        return [str(name) for name in reader.schema.names], _batches(reader)
-    file = pyarrow.parquet.ParquetFile(path)
-    names = [str(name) for name in file.schema_arrow.names]
-    return names, _batches(file.iter_batches(batch_size=max(CHUNK_ENTRIES // max(len(names), 1), 1)))
+        delimiter = "\t" if ".tsv" in path.name.lower() else ","
+        with open_csv(path, parse_options=ParseOptions(delimiter=delimiter)) as reader:
+            return [str(name) for name in reader.schema.names]
 
 
 def _columns(bounds: object, features: int) -> tuple[Array, Array]:
