@@ -56,25 +56,20 @@ def _words(section: Section, run: Run) -> Words | None:
 
 def _introduction(run: Run) -> str:
     lede = (
-        "Ji and Li's paper “Less is More” proposes R1SMG, Gaussian noise along one random direction, and reports that "
-        "it "
-        "protects data with far less noise than other mechanisms. This page repeats every figure and table of the "
-        "paper, and puts "
-        "beside each the exact privacy of what is shown, computed rather than trusted. Then come comparisons at equal "
-        "exact "
-        "privacy, and what less noise can really achieve."
+        "Ji and Li's paper “Less is More” proposes R1SMG, Gaussian noise along one random direction, and reports "
+        "that it protects data with far less noise than other mechanisms. This page repeats every figure and table "
+        "of the paper, and puts beside each the exact privacy of what is shown, computed rather than trusted. Then "
+        "come comparisons at equal exact privacy, and what less noise can really achieve."
     )
     data = (
         "This is a quick run: it uses embedded data only, a synthetic city and scikit-learn's digits instead of the "
-        "paper's, and "
-        "fewer repetitions."
+        "paper's, and fewer repetitions."
         if run.settings.quick
         else "This is a full run on public data."
     )
     mark = (
         f"{data} The releases on this page are demonstrations drawn with seed {run.settings.seed}, so that you can "
-        "repeat them. "
-        "Seeded releases are not private, whatever their mechanism guarantees."
+        "repeat them. Seeded releases are not private, whatever their mechanism guarantees."
     )
     return f'<p class="lede">{prose(lede)}</p>\n<p class="mark">{prose(mark)}</p>'
 
@@ -218,9 +213,8 @@ def _footer(run: Run) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in store.versions().items())
     words = (
         f"Made by {versions}.{state} The file manifest.json has the versions, seeds, settings and times of this run, "
-        "and "
-        "the sha256 of every file. Exact privacy is that of real-valued noise, as a bracket with both ends proved; "
-        "where one number is "
-        f"shown, both ends round to it. The paper: {PAPER}; figure numbers are those of its full version."
+        "and the sha256 of every file. Exact privacy is that of real-valued noise, as a bracket with both ends "
+        f"proved; where one number is shown, both ends round to it. The paper: {PAPER}; figure numbers are those of "
+        "its full version."
     )
     return f"<footer>\n<p>{escape(words)}</p>\n</footer>"

@@ -1,6 +1,7 @@
 """The look of the report, after the common rules: a column of contents, figures that follow light and dark."""
 
 CSS = """
+.report .lede, .report .mark { max-width: 56rem; }
 body.report { scroll-padding-top: 1rem; }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; top: 1rem; background: var(--panel); padding: 0.5rem 1rem; z-index: 9; }
@@ -19,10 +20,10 @@ body.report { scroll-padding-top: 1rem; }
 .report nav .missing a { color: var(--soft); border-style: dashed; }
 .report a { color: var(--good); }
 .report section { scroll-margin-top: 1rem; }
-.report section > h2 { margin-top: 3.25rem; padding-top: 1.5rem; border-top: 1px solid var(--line); }
-.report section > h2 .place { display: block; font-size: 0.85rem; letter-spacing: 0.06em; text-transform: uppercase;
-  color: var(--soft); font-weight: 600; }
-.report .part { font-size: 1.9rem; margin: 4rem 0 0; letter-spacing: -0.015em; }
+.report main section > h2 { margin-top: 3.25rem; padding-top: 1.5rem; border-top: 1px solid var(--line); }
+.report main section > h2 .place { display: block; font-size: 0.85rem; letter-spacing: 0.06em;
+  text-transform: uppercase; color: var(--soft); font-weight: 600; }
+.report .part { font-size: 1.9rem; font-weight: 700; margin: 4rem 0 0; letter-spacing: -0.015em; }
 .report dl { display: grid; grid-template-columns: 9rem minmax(0, 1fr); gap: 0.55rem 1.25rem; margin: 1rem 0;
   max-width: 56rem; }
 .report dt { color: var(--soft); font-weight: 600; }
@@ -41,8 +42,7 @@ body.report { scroll-padding-top: 1rem; }
 .report .open { color: var(--soft); background: var(--line); }
 .report .absent { border: 1px dashed var(--soft); border-radius: 10px; padding: 0.9rem 1.1rem; max-width: 56rem; }
 .report .files { color: var(--soft); font-size: 0.88rem; }
-.report td { max-width: 24rem; }
-.report td.wide { white-space: normal; min-width: 14rem; }
+.report td.wide { white-space: normal; min-width: 15rem; }
 .report .explorer { margin-top: 1rem; }
 @media (min-width: 64rem) {
   .report .frame { grid-template-columns: 15.5rem minmax(0, 1fr); }

@@ -32,17 +32,16 @@ def figure_4(numbers: Numbers) -> Words:
     return Words(
         setting=(
             f"{_data(numbers)}, counted on {_grid(numbers)} cells. R1SMG at ε = "
-            f"{text.number(verdict.claimed.epsilon)}, the "
-            f"others at ε = {text.number(verdict_of(_of(rows, _GAUSSIAN)).claimed.epsilon)}, δ = "
+            f"{text.number(verdict.claimed.epsilon)}, the others at ε = "
+            f"{text.number(verdict_of(_of(rows, _GAUSSIAN)).claimed.epsilon)}, δ = "
             f"{text.number(verdict.claimed.delta)}; Δ² = 2, one pickup replaced (DAWA and H_b: added or removed, as "
-            "their "
-            "authors' code has it). As in the paper, cells without a pickup count as public knowledge and are grey."
+            "their authors' code has it). As in the paper, cells without a pickup count as public knowledge and are "
+            "grey."
         ),
         paper=(
             f"R1SMG keeps the patterns best. The largest counts on the maps are {PAPER_LARGEST['truth']} in truth, "
             f"{PAPER_LARGEST['classic-gaussian']} with the classic Gaussian, {PAPER_LARGEST['mvg-published']} with "
-            "MVG and "
-            f"{PAPER_LARGEST['mgm']} with MGM."
+            f"MVG and {PAPER_LARGEST['mgm']} with MGM."
         ),
         ours=(
             f"R1SMG's map is the clearest of the additive ones here too. Largest counts: {largest} in truth, "
@@ -52,16 +51,15 @@ def figure_4(numbers: Numbers) -> Words:
         privacy=(
             "Under every map: what is claimed, and what is proved or exact. Of the mechanisms shown, "
             f"{listed(failing)} {'does' if len(failing) == 1 else 'do'} not keep the claim (red frames). R1SMG: "
-            "claimed "
-            f"{text.pair(verdict.claimed)}, exact delta {text.exact_delta(verdict)}."
+            f"claimed {text.pair(verdict.claimed)}, exact delta {text.exact_delta(verdict)}."
         ),
         shows=(
             "The clear map is clear because it hides little. Counts are whole numbers, so anyone may round them: "
             f"{table['exact_tables']:,} of {table['releases']:,} seeded R1SMG releases "
-            f"({percent(table['share'], 2)}), rounded, "
-            "are the raw table in every cell, with every pickup in it. Of the analytic Gaussian's releases, "
-            f"{_attack(numbers, _GAUSSIAN)['exact_tables']} are. A promise of ε = "
-            f"{text.number(verdict.claimed.epsilon)} would allow hardly any difference between two neighbouring tables."
+            f"({percent(table['share'], 2)}), rounded, are the raw table in every cell, with every pickup in it. Of "
+            f"the analytic Gaussian's releases, {_attack(numbers, _GAUSSIAN)['exact_tables']} are. A promise of ε = "
+            f"{text.number(verdict.claimed.epsilon)} would allow hardly any difference between two neighbouring "
+            "tables."
         ),
         pictures=(
             Picture(
@@ -79,8 +77,7 @@ def figure_4(numbers: Numbers) -> Words:
         headline=(
             f"On the paper's count query R1SMG claims {text.pair(verdict.claimed)}; its exact delta is "
             f"{text.exact_delta(verdict)}, and {table['exact_tables']:,} of {table['releases']:,} releases, rounded, "
-            "are the "
-            "exact raw table."
+            "are the exact raw table."
         ),
     )
 
@@ -104,23 +101,19 @@ def figure_5(numbers: Numbers) -> Words:
         ),
         ours=(
             f"R1SMG: mean {text.number(losses['mean_valid'], 3)}, expected "
-            f"{text.number(losses['expected_valid'], 3)}; analytic "
-            f"Gaussian: {text.number(gaussian['losses']['mean_valid'], 3)}, expected "
+            f"{text.number(losses['expected_valid'], 3)}; analytic Gaussian: "
+            f"{text.number(gaussian['losses']['mean_valid'], 3)}, expected "
             f"{text.number(gaussian['losses']['expected_valid'], 3)}. Kurtosis and skewness of R1SMG over all cells: "
             f"{text.number(losses['observed_kurtosis'], 3)} and {text.number(losses['observed_skewness'], 3)} "
-            "observed, "
-            f"{text.number(losses['kurtosis'])} and {text.number(losses['skewness'])} in theory."
+            f"observed, {text.number(losses['kurtosis'])} and {text.number(losses['skewness'])} in theory."
         ),
         privacy=_privacy_list(rows),
         fails=True,
         shows=(
             "Independent noise makes the loss nearly the same in every release. R1SMG has one random length for all "
-            "cells, so "
-            "its loss varies by orders of magnitude: a long tail of bad releases, and many with next to no noise. "
-            "Those are the "
-            "ones that give people away. MVG by its published theorem adds far more noise than the paper's figure "
-            "shows; "
-            "calibrated exactly it is the analytic Gaussian, and so is MGM."
+            "cells, so its loss varies by orders of magnitude: a long tail of bad releases, and many with next to no "
+            "noise. Those are the ones that give people away. MVG by its published theorem adds far more noise than "
+            "the paper's figure shows; calibrated exactly it is the analytic Gaussian, and so is MGM."
         ),
         pictures=(
             Picture(
@@ -131,8 +124,7 @@ def figure_5(numbers: Numbers) -> Words:
             Picture(
                 "counts-densities.svg",
                 "Histogram and density of each mechanism's loss; R1SMG's is piled up at zero with a long tail, "
-                "kurtosis "
-                f"{text.number(losses['observed_kurtosis'], 3)}.",
+                f"kurtosis {text.number(losses['observed_kurtosis'], 3)}.",
                 f"The same on axes of their own, with the claimed and the exact delta above each. {_short(published)}",
             ),
         ),
@@ -158,11 +150,9 @@ def figure_10(numbers: Numbers) -> Words:
         privacy=_privacy_list(rows),
         fails=True,
         shows=(
-            "At such an epsilon noise must drown any count: the promise is that the release hardly depends on anyone. "
-            "The "
-            "mechanisms that keep it show what it costs, and the only clear map, R1SMG's in figure 4, belongs to the "
-            "one that "
-            "does not keep it. Each map has colours of its own."
+            "At such an epsilon noise must drown any count: the promise is that the release hardly depends on "
+            "anyone. The mechanisms that keep it show what it costs, and the only clear map, R1SMG's in figure 4, "
+            "belongs to the one that does not keep it. Each map has colours of its own."
         ),
         pictures=tuple(_map("strict", row) for row in others),
         tables=(_losses_table(rows, numbers),),
@@ -187,21 +177,18 @@ def equal(numbers: Numbers) -> Words:
         paper="",
         ours=(
             f"The smallest loss over the occupied cells is {text.number(best['mean_loss'], 3)} ({best['label']}); "
-            "least noise, "
-            f"which knows nothing of counts, has {text.number(least['mean_loss'], 3)}; R1SMG that keeps the promise "
-            "has "
-            f"{text.number(r1smg['mean_loss'], 3)}. The other way round, at {true_pair}, which is what published "
-            "R1SMG really "
-            f"has, the analytic Gaussian loses {text.number(gaussian['mean_loss'], 3)} and R1SMG "
-            f"{text.number(published['mean_loss'], 3)}, {ratio} times as much."
+            f"least noise, which knows nothing of counts, has {text.number(least['mean_loss'], 3)}; R1SMG that keeps "
+            f"the promise has {text.number(r1smg['mean_loss'], 3)}. The other way round, at {true_pair}, which is "
+            f"what published R1SMG really has, the analytic Gaussian loses {text.number(gaussian['mean_loss'], 3)} "
+            f"and R1SMG {text.number(published['mean_loss'], 3)}, {ratio} times as much."
         ),
         privacy=(
             f"All at {pair}, proved by each mechanism's own curve; below, all at {true_pair}. {_privacy_list(rows)}"
         ),
         shows=(
             "On equal terms a noise of rank one is no bargain: all its length lies in one random direction of "
-            f"{cells:,}, where the change of one pickup hardly ever points, so it must be enormous to hide "
-            "that change. What helps on counts is to use what is known of them: whole numbers, an l1 sensitivity of 2, "
+            f"{cells:,}, where the change of one pickup hardly ever points, so it must be enormous to hide that "
+            "change. What helps on counts is to use what is known of them: whole numbers, an l1 sensitivity of 2, "
             "neighbouring cells with similar counts."
         ),
         pictures=(
@@ -209,8 +196,7 @@ def equal(numbers: Numbers) -> Words:
                 "counts-equal.svg",
                 f"Expected losses at equal exact privacy {pair}: {means}.",
                 "Expected loss over the occupied cells (DAWA: mean of the repetitions). Above: all exactly at "
-                f"{pair}; below: all "
-                f"at {true_pair}, the exact privacy of published R1SMG.",
+                f"{pair}; below: all at {true_pair}, the exact privacy of published R1SMG.",
             ),
             *(_map("equal", row) for row in rows),
         ),
@@ -218,8 +204,7 @@ def equal(numbers: Numbers) -> Words:
         headline=(
             f"At the privacy that published R1SMG really has, {true_pair}, the plain Gaussian loses "
             f"{text.number(gaussian['mean_loss'], 3)} where R1SMG loses {text.number(published['mean_loss'], 3)}; at "
-            "an exact "
-            f"{pair} R1SMG loses {text.number(r1smg['mean_loss'], 2)} and the Gaussian "
+            f"an exact {pair} R1SMG loses {text.number(r1smg['mean_loss'], 2)} and the Gaussian "
             f"{text.number(_of(rows, _GAUSSIAN)['mean_loss'], 3)}."
         ),
         facts=(
@@ -253,8 +238,7 @@ def _data(numbers: Numbers) -> str:
         return f"{numbers['data']}: {numbers['pickups']:,} pickups"
     return (
         f"{numbers['pickups']:,} pickups of a made-up city, as many as in the paper's three days of New York (its own "
-        "data come "
-        "with --data, without --quick)"
+        "data come with --data, without --quick)"
     )
 
 

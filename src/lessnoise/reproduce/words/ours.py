@@ -43,20 +43,19 @@ def curves(numbers: Numbers) -> Words:
     return Words(
         setting=(
             f"Not in the paper: δ(ε), computed for every mechanism on {' x '.join(map(str, numbers['shape']))} counts "
-            "of a "
-            f"synthetic city; the target is {pair} for one pickup replaced."
+            f"of a synthetic city; the target is {pair} for one pickup replaced."
         ),
         paper="",
         ours=(
-            f"{len(kept)} of {len(rows)} keep their claim. The least noise per cell among them has {best['label']}, "
+            f"{len(kept)} of {len(rows)} keep their claim. Among them {best['label']} has the least noise per cell, "
             f"{text.number(best['standard_deviation'], 3)}."
         ),
+        fails=bool(failing),
         privacy="; ".join([*sentences, f"the others hold at {pair}"]) + ".",
         shows=(
             "A mechanism is not one (ε, δ) but a whole curve of them, and the curve is what can be computed. Each "
-            "line is such a "
-            "curve, proved from both sides; a circle is what is claimed, and an arrow leads from a claim that fails to "
-            "the truth. A published claim is right if its circle lies on its curve or above."
+            "line is such a curve, proved from both sides; a circle is what is claimed, and an arrow leads from a "
+            "claim that fails to the truth. A published claim is right if its circle lies on its curve or above."
         ),
         pictures=(
             Picture(
@@ -69,14 +68,6 @@ def curves(numbers: Numbers) -> Words:
                 f"Expected losses; the smallest that keeps its promise is {best['label']} with "
                 f"{text.number(best['expected_loss'], 3)}.",
                 f"What the promise costs, at {pair} unless the label says otherwise; hatched: fails its claim.",
-            ),
-            Picture(
-                "spread.svg",
-                "Range of the loss of one release, from the 5% to the 95% quantile, on a logarithmic and on a plain "
-                "axis; "
-                f"{best['label']}: {text.number(best['loss_quantiles']['0.05'], 3)} to "
-                f"{text.number(best['loss_quantiles']['0.95'], 3)}.",
-                f"Exact quantiles of the loss of one release, at {pair} unless the label says otherwise.",
             ),
         ),
         tables=(rows_table(head, lines, "Mechanisms, claims and losses"),),
@@ -107,17 +98,16 @@ def claims(numbers: Numbers) -> Words:
     return Words(
         setting="Not in the paper: what sources claim of their mechanisms, each at a setting of its source.",
         paper="",
+        fails=bool(failing),
         ours=f"{len(rows)} claims; {len(failing)} fail, of {listed(names) if names else 'none'}.",
         privacy=(
             "Every line has the claimed and the exact delta at the claimed epsilon; wide brackets show their proved "
             "end."
         ),
         shows=(
-            "Noise / needed is the published noise over the least noise of the same law that keeps the claim: above 1 "
-            "the source "
-            "adds more than it must, below 1 less. Many claims are generous. Those that fail do so by little where a "
-            "theorem is used "
-            "beyond its range, and by orders of magnitude where a proof is wrong."
+            "Noise / needed is the published noise over the least noise of the same law that keeps the claim: above "
+            "1 the source adds more than it must, below 1 less. Many claims are generous. Those that fail do so by "
+            "little where a theorem is used beyond its range, and by orders of magnitude where a proof is wrong."
         ),
         pictures=(
             Picture(
@@ -160,9 +150,8 @@ def frontier(numbers: Numbers) -> Words:
         paper="",
         ours=(
             f"At {where} the least noise has {text.number(best['least'], 3)} of the Gaussian's loss, {saved} times "
-            "less. It is proved "
-            "that no additive mechanism has less than the edge of the grey area; the largest gap is at "
-            f"M = {tight['dimension']:,}, ε = {text.number(tight['epsilon'])}, where the bound is "
+            "less. It is proved that no additive mechanism has less than the edge of the grey area; the largest gap "
+            f"is at M = {tight['dimension']:,}, ε = {text.number(tight['epsilon'])}, where the bound is "
             f"{text.at_least(tight['bound'] / tight['least'], 3)} of what we have."
         ),
         privacy=(
@@ -171,10 +160,8 @@ def frontier(numbers: Numbers) -> Words:
         ),
         shows=(
             "Less noise than the Gaussian's is possible, and this is where: for few entries, and for large epsilon. "
-            "For many "
-            "entries and a small epsilon the Gaussian is nearly the best there is, for noise of any rank. The promise "
-            "of the paper's "
-            "title can be kept, but not at its settings."
+            "For many entries and a small epsilon the Gaussian is nearly the best there is, for noise of any rank. "
+            "The promise of the paper's title can be kept, but not at its settings."
         ),
         pictures=(
             Picture(
@@ -188,8 +175,7 @@ def frontier(numbers: Numbers) -> Words:
         tables=(rows_table(head, lines, "The least noise and its bound"),),
         headline=(
             f"Less noise is possible where the promise allows it: at {where} the least noise has 1/{saved} of the "
-            "Gaussian's "
-            "loss, exactly calibrated, with a proof of how little is left to gain."
+            "Gaussian's loss, exactly calibrated, with a proof of how little is left to gain."
         ),
     )
 
@@ -220,8 +206,7 @@ def attacks(numbers: Numbers) -> Words:
     return Words(
         setting=(
             "Not in the paper: attacks that are told nothing but releases. A fair coin chooses one of two "
-            "neighbouring values, "
-            "the attacker guesses which it was."
+            "neighbouring values, the attacker guesses which it was."
         ),
         paper="",
         ours=(
@@ -229,21 +214,19 @@ def attacks(numbers: Numbers) -> Words:
             f"M = {first['dimension']}: delta at least {text.at_least(first['audit']['delta'], 3)}, where "
             f"{text.number(verdict_of(first).claimed.delta)} is claimed."
         ),
+        fails=any(row["verdict"] == "fails" for row in rows),
         privacy="; ".join(f"{row['label']} {text.privacy(verdict_of(row))}" for row in rows) + ".",
         shows=(
             "What an attack proves is a lower bound: it can refute a claim, and never confirms one. For claims that "
-            "hold, the bound "
-            "stays below the claim, as it must; for those that fail by much it comes close to the exact delta, which "
-            "was "
-            "computed without any release. Two independent routes to the same number."
+            "hold, the bound stays below the claim, as it must; for those that fail by much it comes close to the "
+            "exact delta, which was computed without any release. Two independent routes to the same number."
         ),
         pictures=(
             Picture(
                 "attacks.svg",
                 f"Claimed, proved and exact delta of {len(rows)} mechanisms; {len(refuted)} claims are refuted.",
                 f"Claimed delta (circle), what seeded attacks prove with {confidence} confidence (triangle), and the "
-                "exact delta "
-                "(bar).",
+                "exact delta (bar).",
             ),
         ),
         tables=(rows_table(head, lines, "What attacks prove"),),

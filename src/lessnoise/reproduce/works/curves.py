@@ -22,7 +22,6 @@ def make(folder: str | None, progress: Progress | None, *, epsilon: float, delta
     pictures = {
         "curves.svg": plots.curves_svg(result),
         "losses-of-all.svg": plots.losses_svg(result),
-        "spread.svg": plots.spread_svg(result),
     }
     return Made(numbers, pictures)
 

@@ -278,8 +278,8 @@ def _range_picture(numbers: Numbers) -> bytes:
         right.set_ylim(numbers["delta"] / 10.0, 3.0)
         right.set_ylabel("δ of R1SMG, published")
         note = "above 1/M"
-        left.annotate(note, (numbers["limit"], 0.0), (4, 22), ("data", "axes fraction"), "offset points", fontsize=8.5)
-        right.annotate(note, (numbers["limit"], 0.0), (4, 22), ("data", "axes fraction"), "offset points", fontsize=8.5)
+        left.annotate(note, (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8.5)
+        right.annotate(note, (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8.5)
         return svg(figure)
 
 
