@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def make(folder: str | None, progress: Progress | None, *, epsilon: float, delta: float, seed: int) -> Made:
     """The demonstration's comparison, its curves and its losses."""
-    result = run_demo(epsilon, delta, seed, progress)
+    result = run_demo(epsilon, delta, seed, progress, dimensions=())
     numbers = result.to_dict()
     del numbers["frontier"]
     for values, row in zip(numbers["rows"], result.rows, strict=True):
