@@ -19,7 +19,8 @@ addEventListener("load", () => setTimeout(() => {
     dark: matchMedia("(prefers-color-scheme: dark)").matches}, "*");
 }, 50));
 </script>"""
-_OUTER = """<!doctype html><body style="margin:0"><iframe src="{page}" style="border:0;width:{width}px;height:900px"></iframe>
+_OUTER = """<!doctype html><body style="margin:0">
+<iframe src="{page}" style="border:0;width:{width}px;height:900px"></iframe>
 <script>addEventListener("message", e => {{ document.body.dataset.found = JSON.stringify(e.data); }});</script>"""
 
 

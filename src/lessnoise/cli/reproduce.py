@@ -79,8 +79,8 @@ def _check_folder(out: Path, force: bool) -> None:
 
     page = out / "index.html"
     ours = page.is_file() and MARK in page.read_bytes()[:500]
-    out.mkdir(parents=True, exist_ok=True)
-    check_free([page], force or ours)
+    if out.exists():  # otherwise it is made when there is something to put into it
+        check_free([page], force or ours)
 
 
 def _print_names(json: bool) -> None:

@@ -8,7 +8,7 @@ from html import escape
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
 _GREY = 0.12  # saturation below which a colour is ink or paper, and is turned round in the dark
-_LIGHTEST = 0.66  # lightness that other colours have at least in the dark
+_LIGHTEST = 0.7  # lightness that other colours have at least in the dark
 
 
 def inline_svg(image: bytes, name: str, alt: str) -> str:
@@ -41,7 +41,7 @@ def night(colour: str) -> str:
     """The colour that takes another's place on a dark page: greys are turned round, the rest made light enough.
 
     >>> night("#ffffff"), night("#222222"), night("#332288")
-    ('#1f1f1f', '#d2d2d2', '#8674dc')
+    ('#1f1f1f', '#d2d2d2', '#9485e0')
     """
     red, green, blue = (int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
