@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.report import text
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
+from lessnoise.report.canvas import GRID, INK, LINES, MORE_COLOURS, blank, style, svg
 from lessnoise.studies.pca import PARTS, label_of
 
 if TYPE_CHECKING:
@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 
     from lessnoise.studies.pca import PcaStudy, Point
 
-_COLOURS = {
-    **COLOURS,
-    "mvg-published": "#BBBBBB",
-    "mgm": "#44AA99",
-    "mod-sulq": "#999933",
-    "mod-sulq-exact": "#999933",
-    "wishart": "#EE7733",
-    "ppca": "#117733",
-}
 _LINES: dict[str, Any] = {
     **LINES,
     "mvg-published": "-.",
@@ -62,7 +53,7 @@ def _panel(axes: Any, series: dict[str, list[Point]], of: Callable[[Point], tupl
             means,
             yerr=spread,
             label=label_of(key) + {"holds": "", "fails": " (claim fails)", "not proved": " (not proved)"}[word],
-            color=_COLOURS[key],
+            color=MORE_COLOURS[key],
             linestyle=_LINES[key],
             linewidth=2.4 if key in ("least-noise", "r1smg-published") else 1.6,
             marker=_MARKS[word],
