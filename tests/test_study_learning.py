@@ -346,7 +346,7 @@ def fake(folder, epochs=3):
 
 
 def test_tables_and_pictures_come_from_the_result_files(tmp_path):
-    from lessnoise.studies.learning.pictures import learning_svg
+    from lessnoise.studies.learning.page import learning_files
 
     fake(tmp_path)
     rows = results.table(lambda name: results.read(name, tmp_path))
@@ -354,13 +354,19 @@ def test_tables_and_pictures_come_from_the_result_files(tmp_path):
     assert len(rows) == 10
     assert by_name["sgd", None].guarantee == "none"
     assert by_name["r1smg-published", 1.795].guarantee.endswith("no privacy")
-    assert by_name["dpsgd", 1.795].guarantee == "(1.637, 1e-05)-DP"
+    assert by_name["dpsgd", 1.795].guarantee == "(1.6369, 1e-5)-DP"
     assert by_name["dpsgd", 1.795].first_checkpoint == 2
     assert by_name["strong", 1.795].accuracy == pytest.approx(0.981)
     curve = results.curves(results.read("mnist", tmp_path))[0]
     assert curve.test[0].tolist() == pytest.approx([0.5, 0.4, 0.6])
-    picture = learning_svg(lambda name: results.read(name, tmp_path)).decode()
-    assert "R1SMG as published" in picture
+    files = learning_files(lambda name: results.read(name, tmp_path))
+    assert set(files) == {"index.html", "numbers.json", "mnist.svg"}
+    assert files["mnist.svg"].startswith(b"<?xml")
+    page = files["index.html"].decode()
+    assert (
+        "R1SMG as published, MNIST at epsilon = 16.983: 95% test accuracy in epoch 2; the paper says about 5." in page
+    )
+    assert "98.10%" in page  # the strong recipe
     (tmp_path / "mnist.json").write_text("{")
     with pytest.raises(ln.InvalidInput, match="is not JSON"):
         results.read("mnist", tmp_path)
@@ -413,8 +419,10 @@ def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
     numbers = json.loads(answer.stdout)
     assert [row["method"] for row in numbers["rows"]][:2] == ["sgd", "dpsgd"]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("learning.svg", "numbers.json", "mnist.json", "mnist.pt")
+        *("index.html", "numbers.json", "mnist.svg", "mnist.json", "mnist.pt")
     }
+    assert command("--out", str(tmp_path / "out")).exit_code == 0  # a page of ours may be replaced
+    (tmp_path / "out" / "index.html").write_text("somebody else's")
     again = command("--out", str(tmp_path / "out"))
     assert isinstance(again.exception, ln.InvalidInput)
     assert "exists already" in str(again.exception)
@@ -435,4 +443,4 @@ def test_command_shows_what_results_there_are(tmp_path):
     assert "wrote" in answer.output
     rows = json.loads((tmp_path / "numbers.json").read_text())["rows"]
     assert all(row["guarantee"] for row in rows)
-    assert (tmp_path / "learning.svg").read_bytes().startswith(b"<?xml")
+    assert (tmp_path / "cifar10.svg").read_bytes().startswith(b"<?xml")

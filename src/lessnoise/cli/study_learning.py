@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from lessnoise.cli.app import AsJson, Force, console, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lessnoise.studies.learning.results import Row
-
-FILES = ("learning.svg", "numbers.json")
 
 
 def learning(
@@ -37,7 +35,9 @@ def learning(
     membership: Annotated[
         bool, typer.Option("--membership", help="Also attack one step of each kind: was the record in the batch?")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("lessnoise-learning"),
+    out: Annotated[Path, typer.Option(help="Folder for the page, the pictures and the numbers.")] = Path(
+        "lessnoise-learning"
+    ),
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -49,34 +49,38 @@ def learning(
     Example: [bold]lessnoise study learning --out learning[/bold]
     """
     from lessnoise import files, validation
-    from lessnoise.studies.learning import results
-    from lessnoise.studies.learning.pictures import learning_svg
+    from lessnoise.report.html import is_ours
+    from lessnoise.studies.learning import page, results
 
     validation.choice("recipe", recipe, ("tutorial", "strong"))
     chosen = only or ["mnist", "cifar10"]
     for name in chosen:
         validation.choice("only", name, ("mnist", "cifar10"))
-    out.mkdir(parents=True, exist_ok=True)
-    paths = [out / name for name in FILES]
-    files.check_free(paths, force)
+    index = out / "index.html"
+    force = force or is_ours(index)
+    if out.exists():
+        files.check_free([out / name for name in page.NAMES], force)
     if rerun:
         _train_again(recipe, chosen, epochs, seeds, device, data, download, out, quiet=json)
-    folder = out if rerun else None
-    rows = results.table(lambda name: results.read(name, folder))
-    numbers = {"rows": [row.to_dict() for row in rows]}
+    found = []
     if membership:
         from lessnoise.studies.learning.membership import demonstration
 
-        numbers["membership"] = [found.to_dict() for found in demonstration()]
-    picture = learning_svg(lambda name: results.read(name, folder))
-    text = _text(numbers)
-    files.write_together(
-        {paths[0]: lambda file: file.write(picture), paths[1]: lambda file: file.write(text.encode())}, force=force
-    )
+        found = demonstration()
+
+    def read_result(name: str) -> dict[str, Any] | None:
+        return results.read(name, out if rerun else None)
+
+    contents = page.learning_files(read_result, found)
+    out.mkdir(parents=True, exist_ok=True)
+    files.write_together({out / name: _writer(content) for name, content in contents.items()}, force)
     if json:
-        print_json(numbers)
-    else:
-        _print(rows, numbers, paths)
+        print_json(page.numbers(read_result, found))
+        return
+    _print(results.table(read_result))
+    for one in found:
+        console().print(page.membership_words(one))
+    console().print(f"wrote {index} and {len(contents) - 1} files beside it: open the page in a browser")
 
 
 def _train_again(
@@ -120,13 +124,11 @@ def _train_again(
     )
 
 
-def _text(numbers: object) -> str:
-    import json
-
-    return json.dumps(numbers, indent=1) + "\n"
+def _writer(content: bytes) -> Callable[[BinaryIO], object]:
+    return lambda file: file.write(content)
 
 
-def _print(rows: Sequence[Row], numbers: dict[str, list[dict[str, object]]], paths: list[Path]) -> None:
+def _print(rows: Sequence[Row]) -> None:
     from rich.table import Table
 
     from lessnoise.studies.learning.results import NAMES
@@ -158,9 +160,3 @@ def _print(rows: Sequence[Row], numbers: dict[str, list[dict[str, object]]], pat
         )
     if rows:
         console().print(table)
-    for found in numbers.get("membership", []):
-        console().print(
-            f"one step of {found['method']}: the attack guesses right at least {found['right_guesses_proved']:.2%} of "
-            f"the time; no attack can exceed {found['right_guesses_limit']:.2%}"
-        )
-    console().print(f"wrote {', '.join(str(path) for path in paths)}")

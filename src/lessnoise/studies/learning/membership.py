@@ -14,25 +14,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.audit import AuditReport, audit
+from lessnoise.audit.laws import draw_many
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
 from lessnoise.studies.learning import settings
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.learn.plan import TrainingPlan
+    from lessnoise.mechanism.mechanism import Mechanism
+
+_SHOWN = 1000  # steps of each kind in the picture
 
 
 @dataclass(frozen=True)
 class Membership:
-    """How well an attacker tells, from one step, whether a record was in the batch."""
+    """How well an attacker tells, from one step, whether a record was in the batch.
+
+    ``epsilon`` is the one claimed for the whole training. Scores are places of noisy sums along the record's gradient,
+    in clipping norms, for the picture: around 0 without the record, around 1 with it.
+    """
 
     method: str
     advantage_proved: float
     advantage_limit: float
     advantage_claimed: float | None
     report: AuditReport
+    epsilon: float | None
+    scores_without: NDArray[np.float64]
+    scores_with: NDArray[np.float64]
 
     @property
     def right_proved(self) -> float:
@@ -53,6 +64,7 @@ class Membership:
         """Plain values, ready for JSON."""
         return {
             "method": self.method,
+            "training_claimed_epsilon": self.epsilon,
             "right_guesses_proved": self.right_proved,
             "right_guesses_limit": self.right_limit,
             "right_guesses_claimed": self.right_claimed,
@@ -67,6 +79,7 @@ def membership(
     gradient: ArrayLike | None = None,
     samples: int = 4000,
     rng: np.random.Generator | None = None,
+    epsilon: float | None = None,
 ) -> Membership:
     """Attack one step of a training; ``gradient`` is the record's clipped one (left out: any of full length).
 
@@ -91,7 +104,27 @@ def membership(
     report = audit(
         mechanism, without, with_record, claim=Guarantee(0.0, limit), samples=samples, rng=rng, progress=False
     )
-    return Membership(method, report.delta, limit, _claimed(mechanism.claim), report)
+    direction = np.eye(1, mechanism.dimension)[0] if with_record is None else with_record.reshape(-1) / length
+    shift = 1.0 if with_record is None else length / mechanism.sensitivity
+    places = _places(mechanism, direction, 2 * _SHOWN, np.random.default_rng() if rng is None else rng)
+    return Membership(
+        method,
+        report.delta,
+        limit,
+        _claimed(mechanism.claim),
+        report,
+        epsilon,
+        places[:_SHOWN],
+        places[_SHOWN:] + shift,
+    )
+
+
+def _places(
+    mechanism: Mechanism, direction: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Noise along a direction, in clipping norms."""
+    parts = [draw_many(mechanism.law, mechanism.shape, 50, rng).reshape(50, -1) @ direction for _ in range(count // 50)]
+    return np.concatenate(parts) / mechanism.sensitivity
 
 
 def _claimed(claim: Guarantee | None) -> float | None:
@@ -112,5 +145,5 @@ def demonstration(
         for method in ("r1smg-published", "dpsgd"):
             plan = settings.plan_of(case, budget, method)
             rng = np.random.default_rng(seed)
-            found.append(membership(plan, method, gradient=gradient, samples=samples, rng=rng))
+            found.append(membership(plan, method, gradient=gradient, samples=samples, rng=rng, epsilon=budget.epsilon))
     return found
