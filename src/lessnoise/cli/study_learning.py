@@ -27,11 +27,13 @@ def learning(
     seeds: Annotated[int, typer.Option(help="Number of seeds to train again with.")] = 3,
     device: Annotated[str | None, typer.Option(help="cuda or cpu. [default: cuda if there is one]")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with MNIST and CIFAR-10. [default: $LESSNOISE_DATA]", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Folder with MNIST and CIFAR-10. Left out: the folder that $LESSNOISE_DATA names, else a download "
+            "from the public sources.",
+            show_default=False,
+        ),
     ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch what the folder lacks from public sources.")
-    ] = False,
     membership: Annotated[
         bool, typer.Option("--membership", help="Also attack one step of each kind: was the record in the batch?")
     ] = False,
@@ -61,7 +63,7 @@ def learning(
     if out.exists():
         files.check_free([out / name for name in page.NAMES], force)
     if rerun:
-        _train_again(recipe, chosen, epochs, seeds, device, data, download, out, quiet=json)
+        _train_again(recipe, chosen, epochs, seeds, device, data, out, quiet=json)
     found = []
     if membership:
         from lessnoise.studies.learning.membership import demonstration
@@ -90,16 +92,12 @@ def _train_again(
     seeds: int,
     device: str | None,
     data: Path | None,
-    download: bool,
     out: Path,
     *,
     quiet: bool,
 ) -> None:
-    import os
-
     from lessnoise import validation
     from lessnoise.errors import InvalidInput
-    from lessnoise.studies.learning.data import VARIABLE, load
 
     try:
         import torch  # noqa: F401
@@ -107,13 +105,10 @@ def _train_again(
         raise InvalidInput("--rerun needs PyTorch: install it with pip install 'lessnoise[learn]'.") from None
     from lessnoise.studies.learning.run import run_study
 
-    place = data if data is not None else Path(os.environ.get(VARIABLE, ""))
-    for name in chosen:
-        load(name, place if data is not None or VARIABLE in os.environ else None, download=download)
     options = "".join(f" --only {name}" for name in chosen) + ("" if epochs is None else f" --epochs {epochs}")
     run_study(
         ["strong"] if recipe == "strong" else chosen,
-        data=place,
+        data=data,
         out=out,
         epochs=None if epochs is None else validation.whole_number("epochs", epochs),
         seeds=validation.whole_number("seeds", seeds),
