@@ -335,11 +335,11 @@ def test_strong_gradients_are_those_of_autograd(torch):
 def test_strong_training_learns(torch):
     from lessnoise.studies.learning.strong import accuracy, features_of, train
 
-    images = small(400)
-    recipe = replace(settings.STRONG["mnist"], batch=200, records=400, steps=60)
+    images = small(250)
+    recipe = replace(settings.STRONG["mnist"], batch=125, records=250, steps=60)
     device = torch.device("cpu")
     features = features_of(images.train, recipe.groups, device, mirrored=True)
-    assert features.shape == (2, 400, recipe.features)
+    assert features.shape == (2, 250, recipe.features)
     labels = torch.from_numpy(images.train_labels).long()
     weights, bias = train(recipe, 0.02, features, labels, 0)
     tested = features_of(images.test, recipe.groups, device, mirrored=True)
@@ -420,6 +420,30 @@ def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
         assert found.advantage_limit == pytest.approx(expected, rel=1e-6)
     with pytest.raises(ln.InvalidInput, match="exceeds the clipping norm"):
         membership(plan, "dpsgd", gradient=2 * gradient)
+
+
+def test_the_attackers_picture_shows_the_laws_along_the_gradient():
+    """Places are around 0 without the record and 1 with it, as far apart as the noise lets them be."""
+    from lessnoise.studies.learning.page import learning_files
+
+    case = settings.CASES["mnist"]
+    found = []
+    for method, spread in (("r1smg-published", 1.68 / math.sqrt(case.parameters)), ("dpsgd", 1.1)):
+        plan = settings.plan_of(case, case.budgets[0], method)
+        rng = np.random.default_rng(2)
+        one = membership(plan, method, samples=400, rng=rng, epsilon=1.795, shown=200)
+        for places, centre in ((one.scores_without, 0.0), (one.scores_with, 1.0)):
+            assert places.size == 200
+            assert abs(places.mean() - centre) < 7 * spread / math.sqrt(200)
+            # R1SMG's lengths are half-normal: the fourth moment of a place is 9 spread^4, a Gaussian's is 3 spread^4.
+            assert places.var() == pytest.approx(spread**2, rel=7 * math.sqrt(8 / 200))
+        found.append(one)
+    assert (found[0].scores_without < 0.5).all()
+    assert (found[0].scores_with > 0.5).all()
+    assert (found[1].scores_without > 0.5).mean() > 0.2
+    files = learning_files(lambda name: None, found)
+    assert set(files) == {"index.html", "numbers.json", "membership.svg"}
+    assert json.loads(files["numbers.json"])["membership"][0]["training_claimed_epsilon"] == 1.795
 
 
 def command(*arguments):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lessnoise.learn.plan import TrainingPlan
     from lessnoise.mechanism.mechanism import Mechanism
 
-_SHOWN = 1000  # steps of each kind in the picture
-
 
 @dataclass(frozen=True)
 class Membership:
@@ -80,8 +78,11 @@ def membership(
     samples: int = 4000,
     rng: np.random.Generator | None = None,
     epsilon: float | None = None,
+    shown: int = 0,
 ) -> Membership:
     """Attack one step of a training; ``gradient`` is the record's clipped one (left out: any of full length).
+
+    ``shown`` noisy sums of each kind are kept for the picture.
 
     >>> case = settings.CASES["mnist"]
     >>> step = settings.plan_of(case, case.budgets[0], "dpsgd")
@@ -106,7 +107,7 @@ def membership(
     )
     direction = np.eye(1, mechanism.dimension)[0] if with_record is None else with_record.reshape(-1) / length
     shift = 1.0 if with_record is None else length / mechanism.sensitivity
-    places = _places(mechanism, direction, 2 * _SHOWN, np.random.default_rng() if rng is None else rng)
+    places = _places(mechanism, direction, 2 * shown, np.random.default_rng() if rng is None else rng)
     return Membership(
         method,
         report.delta,
@@ -114,8 +115,8 @@ def membership(
         _claimed(mechanism.claim),
         report,
         epsilon,
-        places[:_SHOWN],
-        places[_SHOWN:] + shift,
+        places[:shown],
+        places[shown:] + shift,
     )
 
 
@@ -123,8 +124,11 @@ def _places(
     mechanism: Mechanism, direction: NDArray[np.float64], count: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Noise along a direction, in clipping norms."""
-    parts = [draw_many(mechanism.law, mechanism.shape, 50, rng).reshape(50, -1) @ direction for _ in range(count // 50)]
-    return np.concatenate(parts) / mechanism.sensitivity
+    places = np.empty(count)
+    for start in range(0, count, 50):  # a few at a time, to save memory
+        part = places[start : start + 50]
+        part[:] = draw_many(mechanism.law, mechanism.shape, part.size, rng).reshape(part.size, -1) @ direction
+    return places / mechanism.sensitivity
 
 
 def _claimed(claim: Guarantee | None) -> float | None:
@@ -136,7 +140,11 @@ def _claimed(claim: Guarantee | None) -> float | None:
 
 
 def demonstration(
-    data: str = "mnist", samples: int = 4000, seed: int = 0, gradient: ArrayLike | None = None
+    data: str = "mnist",
+    samples: int = 4000,
+    seed: int = 0,
+    gradient: ArrayLike | None = None,
+    shown: int = 1000,
 ) -> list[Membership]:
     """R1SMG at the published scale beside DP-SGD, at the data set's two budgets."""
     case = settings.CASES[data]
@@ -145,5 +153,9 @@ def demonstration(
         for method in ("r1smg-published", "dpsgd"):
             plan = settings.plan_of(case, budget, method)
             rng = np.random.default_rng(seed)
-            found.append(membership(plan, method, gradient=gradient, samples=samples, rng=rng, epsilon=budget.epsilon))
+            found.append(
+                membership(
+                    plan, method, gradient=gradient, samples=samples, rng=rng, epsilon=budget.epsilon, shown=shown
+                )
+            )
     return found
