@@ -17,6 +17,7 @@ from torch.nn import functional
 SCALES, DIRECTIONS = 2, 8
 MAPS = 1 + SCALES * DIRECTIONS + DIRECTIONS**2
 _MARGIN = 2**SCALES
+_OPPONENT = ((0.299, 0.587, 0.114), (0.5, -0.5, 0.0), (0.25, 0.25, -0.5))
 
 
 def scattering(images: torch.Tensor) -> torch.Tensor:
@@ -34,6 +35,17 @@ def scattering(images: torch.Tensor) -> torch.Tensor:
     second = torch.fft.fft2(torch.fft.ifft2(finest * wavelets[DIRECTIONS:]).abs()).flatten(2, 3)
     maps = torch.cat([_averaged(spectrum[:, :, None], low), _averaged(first, low), _averaged(second, low)], dim=2)
     return maps.flatten(1, 2)
+
+
+def opponent_colours(images: torch.Tensor) -> torch.Tensor:
+    """Brightness, red against green, yellow against blue: what the three colours share is not told three times."""
+    return torch.einsum("ij,bjhw->bihw", torch.tensor(_OPPONENT, device=images.device), images)
+
+
+def softened(features: torch.Tensor) -> torch.Tensor:
+    """Square roots of the wavelets' maps, so that a few strong edges do not outweigh the rest."""
+    maps = features.unflatten(1, (-1, MAPS))
+    return torch.cat([maps[:, :, :1], maps[:, :, 1:].clamp(min=0.0).sqrt()], dim=2).flatten(1, 2)
 
 
 def normalised(features: torch.Tensor, groups: int) -> torch.Tensor:

@@ -93,7 +93,7 @@ class StrongRecipe:
 
 STRONG = {
     "mnist": StrongRecipe("mnist", 1.795, 16384, 300, 8.0, 0.1, 27, records=60000, features=81 * 7 * 7),
-    "cifar10": StrongRecipe("cifar10", 2.673, 16384, 300, 8.0, 0.1, 27, records=50000, features=243 * 8 * 8),
+    "cifar10": StrongRecipe("cifar10", 2.673, 16384, 300, 4.0, 0.1, 27, records=50000, features=243 * 8 * 8),
 }
 
 

@@ -1,8 +1,9 @@
 """The strong recipe: what honestly raises accuracy at the same exact privacy.
 
-Scattering features, normalised record by record; views of a record (its mirror image) share one clipped gradient; large
-Poisson batches, few steps, momentum, and the mean of the weights of the later steps. All but the noisy sums is
-post-processing or a function of single records, so that the accounting is that of the steps alone.
+Scattering features of opponent colours, softened and normalised record by record; views of a record (its mirror image)
+share one clipped gradient; large Poisson batches, few steps, momentum, and the mean of the weights of the later steps.
+All but the noisy sums is post-processing or a function of single records, so that the accounting is that of the steps
+alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch.nn import functional
 from lessnoise import files
 from lessnoise.studies.learning import settings
 from lessnoise.studies.learning.data import load
-from lessnoise.studies.learning.features import normalised, scattering
+from lessnoise.studies.learning.features import normalised, opponent_colours, scattering, softened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,8 @@ def features_of(
                 torch.from_numpy(pixels[start : start + chunk].copy()).to(device).permute(0, 3, 1, 2).float() / 255.0
             )
             images = images.flip(3) if flip else images
-            parts.append(normalised(scattering(images), groups).flatten(1))
+            images = opponent_colours(images) if images.shape[1] == 3 else images
+            parts.append(normalised(softened(scattering(images)), groups).flatten(1))
         views.append(torch.cat(parts))
     return torch.stack(views)
 
