@@ -426,11 +426,14 @@ def test_a_resumed_training_is_as_private_as_its_worst_part(torch, parts):
     assert "private: false" in train(torch, second)[0]
 
 
-def test_nan_gradients_are_refused_before_any_noise(torch, parts):
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_nan_gradients_are_refused_before_any_noise(torch, parts, bad):
     private = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=1)
     before = [p.detach().clone() for p in private.model.parameters()]
     next(iter(private.data_loader))
-    private.model(torch.full((3, 6), math.nan)).sum().backward()
+    inputs = torch.zeros(3, 6)
+    inputs[1, 2] = bad  # one entry of one record
+    private.model(inputs).sum().backward()
     with pytest.raises(ln.InvalidInput, match="gradient=nan or infinite: no noise was drawn"):
         private.optimizer.step()
     assert private.privacy.taken == 0

@@ -403,7 +403,7 @@ def test_the_docs_quote_the_stored_results():
     text = (Path(__file__).parents[1] / "docs" / "study-learning.md").read_text(encoding="utf-8")
     labels = {
         "sgd": "| SGD |",
-        "dpsgd": "| DP-SGD, σ = ",
+        "dpsgd": "| DP-SGD, \N{GREEK SMALL LETTER SIGMA} = ",
         "dpsgd-exact": "| DP-SGD, calibrated exactly |",
         "r1smg-published": "| R1SMG as published |",
         "r1smg": "| R1SMG, calibrated exactly |",
