@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -19,7 +20,24 @@ _FLAGS = (
     "--disable-background-networking",
     "--remote-debugging-pipe",
 )
-_KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "ArrowDown": 40, "Home": 36, "End": 35, "Tab": 9, "Enter": 13}
+# The protocol wants descriptors 3 (commands) and 4 (answers); both are moved out of the way first.
+_LAUNCH = """
+import fcntl, os, sys
+commands, answers = (fcntl.fcntl(int(given), fcntl.F_DUPFD, 10) for given in sys.argv[1:3])
+os.dup2(commands, 3)
+os.dup2(answers, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+_KEYS = {
+    "ArrowRight": 39,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowDown": 40,
+    "Home": 36,
+    "End": 35,
+    "Tab": 9,
+    "Enter": 13,
+}
 
 
 class Tab:
@@ -113,9 +131,18 @@ def browser():
     from_us, to_them = os.pipe()
     from_them, to_us = os.pipe()
     with tempfile.TemporaryDirectory(prefix="lessnoise-chromium-", ignore_cleanup_errors=True) as profile:
-        # The protocol wants descriptors 3 (commands) and 4 (answers); a shell puts them there.
         process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$0" "$@" 3<&{from_us} 4>&{to_us}', CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"],
+            [
+                sys.executable,
+                "-S",
+                "-c",
+                _LAUNCH,
+                str(from_us),
+                str(to_us),
+                CHROMIUM,
+                *_FLAGS,
+                f"--user-data-dir={profile}",
+            ],
             pass_fds=(from_us, to_us),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The exact-curve explorer: one HTML fragment with its own style and program, for reports, pages and the local server.
 
-The program is a handful of small JavaScript modules beside this file. They compute the curves of the radial mechanisms in
+The program is a handful of small JavaScript modules beside this file. They compute the curves of radial mechanisms in
 the page, by the formulas of ``docs/exact-curves.md``; what is certified comes from the library.
 """
 
@@ -17,7 +17,19 @@ from lessnoise.report.explorer.contrast import legible
 from lessnoise.report.html import document
 
 # In the order of their imports: each module uses only those before it.
-_MODULES = ("special", "lune", "quadrature", "curves", "mechanisms", "words", "controls", "plot", "tables", "server", "page")
+_MODULES = (
+    "special",
+    "lune",
+    "quadrature",
+    "curves",
+    "mechanisms",
+    "words",
+    "controls",
+    "plot",
+    "tables",
+    "server",
+    "page",
+)
 _LIGHT_PANEL, _DARK_PANEL = "#ffffff", "#1f2024"
 _DASHES = {"-": "none", "-.": "7 3 2 3", ":": "2 3"}
 _FIELDS = (
@@ -64,8 +76,8 @@ def fragment(*, heading: int = 3, endpoint: str = "") -> str:
 def page(*, endpoint: str = "") -> str:
     """The explorer as a page of its own."""
     lede = (
-        "Move the sliders: every mechanism is calibrated for the target (epsilon, delta), as its source says or on its exact "
-        "curve, and its exact privacy and its expected loss are drawn. The link in the address bar holds the setting."
+        "Move the sliders: every mechanism is calibrated for the target (epsilon, delta), as its source says or on its "
+        "exact curve, and its exact privacy and expected loss are drawn. The link in the address bar holds the setting."
     )
     body = (
         f'<header>\n<h1>What each mechanism gives, and what it costs</h1>\n<p class="lede">{lede}</p>\n</header>\n'
@@ -101,7 +113,7 @@ def _text(name: str) -> str:
 def _field(name: str, label: str, remark: str) -> str:
     return (
         f'<div class="lnx-field"><label for="lnx-{name}">{escape(label)}<small>{escape(remark)}</small></label>'
-        f'<input type="text" inputmode="decimal" autocomplete="off" spellcheck="false" id="lnx-{name}" data-box="{name}">'
+        f'<input type="text" inputmode="decimal" autocomplete="off" id="lnx-{name}" data-box="{name}">'
         f'<input type="range" min="0" max="100" step="1" data-slider="{name}" aria-label="{escape(label)}"></div>'
     )
 
@@ -116,7 +128,7 @@ def _choice(name: str) -> str:
 
 
 def _colours() -> str:
-    """One colour and one dash pattern a mechanism, as in all pictures; shifted just enough to be seen on either panel."""
+    """One colour and one dash pattern a mechanism, as in all pictures, shifted just enough to be seen on the panel."""
 
     def rules(panel: str) -> str:
         return "\n".join(
@@ -124,9 +136,7 @@ def _colours() -> str:
         )
 
     dashes = "\n".join(f'.lnx [data-m="{name}"] {{ --lnx-dash: {_dash(line)}; }}' for name, line in LINES.items())
-    return (
-        f"{rules(_LIGHT_PANEL)}\n@media (prefers-color-scheme: dark) {{\n{rules(_DARK_PANEL)}\n}}\n{dashes}\n"
-    )
+    return f"{rules(_LIGHT_PANEL)}\n@media (prefers-color-scheme: dark) {{\n{rules(_DARK_PANEL)}\n}}\n{dashes}\n"
 
 
 def _dash(line: object) -> str:

@@ -132,8 +132,7 @@ export function radialScale({ ball, k, p, epsilon, delta }) {
 export function l2Scale({ ball, epsilon, delta }) {
   const goal = Math.log(delta * BELOW_TARGET);
   const at = (x) => ({ scale: 1 / (1 + Math.exp(-x)) / epsilon, slack: 1 / (1 + Math.exp(x)) });
-  const excess = (x) =>
-    Math.log(radialDelta({ ball, k: ball.dimension, p: 1, epsilon, ...at(x) }, 1e-7)) - goal;
+  const excess = (x) => Math.log(radialDelta({ ball, k: ball.dimension, p: 1, epsilon, ...at(x) }, 1e-7)) - goal;
   const guess = (gaussianSigma(epsilon, delta) * epsilon) / Math.sqrt(ball.dimension);
   return at(fallingRoot(excess, guess < 0.9 ? Math.log(guess / (1 - guess)) : 5, 1e-8));
 }

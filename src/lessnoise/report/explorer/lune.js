@@ -9,8 +9,12 @@
 import { logGammaRatio } from "./special.js";
 
 // Gauss-Legendre rule of ten points on [-1, 1]: the positive nodes, and the weights.
-const GAUSS_NODES = [0.1488743389816312, 0.4333953941292472, 0.6794095682990244, 0.8650633666889845, 0.9739065285171717];
-const GAUSS_WEIGHTS = [0.2955242247147529, 0.2692667193099963, 0.219086362515982, 0.1494513491505806, 0.0666713443086881];
+const GAUSS_NODES = [
+  0.1488743389816312, 0.4333953941292472, 0.6794095682990244, 0.8650633666889845, 0.9739065285171717,
+];
+const GAUSS_WEIGHTS = [
+  0.2955242247147529, 0.2692667193099963, 0.219086362515982, 0.1494513491505806, 0.0666713443086881,
+];
 
 /** Integral of a smooth function over [centre - half, centre + half], ten points. */
 export function gaussTen(integrand, centre, half) {

@@ -39,7 +39,11 @@ function classic(setting) {
 /** sigma = (a + sqrt(a^2 + eps))/(eps sqrt 2) with erfc(a) = 2 delta (Zhao et al. 2019, Mechanism 1). */
 function zhao(setting) {
   const a = erfcInverse(2 * setting.delta);
-  return gaussian("zhao-gaussian-1", setting, (a + Math.sqrt(a * a + setting.epsilon)) / (setting.epsilon * Math.SQRT2));
+  return gaussian(
+    "zhao-gaussian-1",
+    setting,
+    (a + Math.sqrt(a * a + setting.epsilon)) / (setting.epsilon * Math.SQRT2),
+  );
 }
 
 /** Scale D sqrt(M)/eps, sqrt(M) D being the largest l1 change that an l2 change of D allows: pure, so delta = 0. */
@@ -75,7 +79,7 @@ function l2(setting, ball) {
 
 /** One normal variable of variance sigma_* along a random direction: k = 1, p = 2, s = sqrt(2 sigma_*), E||n||^2 = sigma_*. */
 function rankOne(name, { sensitivity }, ball, scale, more) {
-  const eigenvalue = (0.5 * (scale * sensitivity) ** 2);
+  const eigenvalue = 0.5 * (scale * sensitivity) ** 2;
   return {
     name,
     scale: "σ∗ = ",
@@ -93,10 +97,11 @@ function rankOne(name, { sensitivity }, ball, scale, more) {
 function publishedRankOne(setting, ball) {
   const { dimension, epsilon, delta } = setting;
   const logPsi =
-    (2 / (dimension - 2)) *
-    (Math.log(delta) - logGammaRatio((dimension - 1) / 2, 0.5) - 0.5 * Math.log(Math.PI));
+    (2 / (dimension - 2)) * (Math.log(delta) - logGammaRatio((dimension - 1) / 2, 0.5) - 0.5 * Math.log(Math.PI));
   const scale = Math.sqrt(4 / (epsilon * Math.exp(logPsi)));
-  return rankOne("r1smg-published", setting, ball, scale, { note: epsilon * dimension >= 1 ? "stated for ε < 1/M only" : "" });
+  return rankOne("r1smg-published", setting, ball, scale, {
+    note: epsilon * dimension >= 1 ? "stated for ε < 1/M only" : "",
+  });
 }
 
 /** Every mechanism that fits the setting { dimension, epsilon, delta, sensitivity }, with its exact delta there. */

@@ -1,6 +1,15 @@
 // The page: from controls to numbers, pictures and, where a server is there, certified answers.
 
-import { FIELDS, FIRST_SETTING, command, complaint, fromAddress, nearestIndex, neighbour, toAddress } from "./controls.js";
+import {
+  FIELDS,
+  FIRST_SETTING,
+  command,
+  complaint,
+  fromAddress,
+  nearestIndex,
+  neighbour,
+  toAddress,
+} from "./controls.js";
 import { SHOWN, labelOf, mechanismsAt } from "./mechanisms.js";
 import { curvePoints, drawPlot, windowOf } from "./plot.js";
 import { certifiedRows, watchServer } from "./server.js";
@@ -77,7 +86,11 @@ export function start(root) {
   function showRows() {
     const shown = [...rows].sort((a, b) => SHOWN.indexOf(a.name) - SHOWN.indexOf(b.name));
     fillTable(find(".lnx-table tbody"), rows, labelOf);
-    fillBars(find(".lnx-bars"), shown.filter(({ name }) => SHOWN.includes(name)), labelOf);
+    fillBars(
+      find(".lnx-bars"),
+      shown.filter(({ name }) => SHOWN.includes(name)),
+      labelOf,
+    );
     find(".lnx-summary").textContent = summary(setting, rows, labelOf);
     showCommand();
     clearTimeout(curveTimer);
@@ -100,7 +113,12 @@ export function start(root) {
 
   function redraw() {
     const title = `Curves of δ against ε around ε = ${faithful(setting.epsilon)}; the tables below hold the numbers.`;
-    drawPlot(find(".lnx-plot"), setting, curves.filter(({ name }) => !hidden.has(name)), title);
+    drawPlot(
+      find(".lnx-plot"),
+      setting,
+      curves.filter(({ name }) => !hidden.has(name)),
+      title,
+    );
   }
 
   function showCurveTable() {
@@ -134,9 +152,15 @@ export function start(root) {
     });
   }
 
-  const server = watchServer(root, (answer) => {
-    rows = certifiedRows(answer, rows, labelOf);
-    showRows();
+  const server = watchServer(root, {
+    useMechanisms(answer) {
+      rows = certifiedRows(answer, rows, labelOf);
+      showRows();
+    },
+    useCurve({ name, points }) {
+      rows = rows.map((row) => (row.name === name ? { ...row, points } : row));
+      showCurves();
+    },
   });
   for (const name of Object.keys(FIELDS)) wireField(name);
   wireButtons();

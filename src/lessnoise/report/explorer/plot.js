@@ -5,6 +5,7 @@ import { faithful, powerOfTen, upwards } from "./words.js";
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 54, right: 14, top: 16, bottom: 42 };
 const POINTS = 64;
+const NEAR = [0.93, 0.96, 0.98, 0.99, 0.995, 0.998, 0.9995, 1, 1.002]; // curves of nearly pure mechanisms are steep there
 
 /** The window around the target: a hundredth of epsilon to thirty times it; a thousandth of delta to 1. */
 export function windowOf({ epsilon, delta }) {
@@ -16,7 +17,7 @@ export function curvePoints(mechanism, view, epsilon) {
   const points = [];
   const ratio = Math.log(view.right / view.left);
   const places = Array.from({ length: POINTS + 1 }, (_, i) => view.left * Math.exp((ratio * i) / POINTS));
-  places.push(epsilon);
+  places.push(...NEAR.map((factor) => factor * epsilon));
   for (const place of places.sort((a, b) => a - b)) {
     const value = mechanism.delta(place, 1e-4);
     // A pure mechanism's curve ends in 0, which has no place on a logarithmic axis: it leaves the window downwards.
@@ -67,7 +68,12 @@ function drawCurve(svg, { x, y }, view, { name, points, exact, holds }, epsilon)
   const group = element("g", { "data-m": name, "clip-path": "url(#lnx-clip)" });
   group.append(element("path", { class: "lnx-curve", d: path }));
   if (exact >= view.bottom) {
-    const dot = { class: holds ? "lnx-dot" : "lnx-dot lnx-dot-fails", cx: x(epsilon), cy: y(exact), r: holds ? 3.5 : 5 };
+    const dot = {
+      class: holds ? "lnx-dot" : "lnx-dot lnx-dot-fails",
+      cx: x(epsilon),
+      cy: y(exact),
+      r: holds ? 3.5 : 5,
+    };
     group.append(element("circle", dot));
   }
   svg.append(group);
@@ -76,14 +82,18 @@ function drawCurve(svg, { x, y }, view, { name, points, exact, holds }, epsilon)
 /** The target, and beside it how far the published R1SMG is from its claim. */
 function drawTarget(svg, { x, y }, setting, published, width) {
   const [cx, cy] = [x(setting.epsilon), y(setting.delta)];
-  const room = width - cx > 190;
+  const room = width - cx > 115;
   const side = room ? { dx: 12, "text-anchor": "start" } : { dx: -12, "text-anchor": "end" };
   if (published && !published.holds) {
     const top = y(published.exact);
     svg.append(element("line", { class: "lnx-gap", x1: cx, x2: cx, y1: cy - 8, y2: top + 7 }));
     const middle = Math.max((cy + top) / 2, MARGIN.top + 24);
-    svg.append(element("text", { class: "lnx-note", x: cx, y: middle - 7, ...side }, `exact δ ${upwards(published.exact)}`));
-    svg.append(element("text", { class: "lnx-note", x: cx, y: middle + 9, ...side }, `claimed ${faithful(setting.delta)}`));
+    svg.append(
+      element("text", { class: "lnx-note", x: cx, y: middle - 7, ...side }, `exact δ ${upwards(published.exact)}`),
+    );
+    svg.append(
+      element("text", { class: "lnx-note", x: cx, y: middle + 9, ...side }, `claimed ${faithful(setting.delta)}`),
+    );
   }
   svg.append(element("circle", { class: "lnx-target", cx, cy, r: 8 }));
   svg.append(element("text", { class: "lnx-note", x: cx, y: cy + 20, ...side }, "target (ε, δ)"));
@@ -104,5 +114,11 @@ export function drawPlot(svg, setting, curves, title) {
   svg.append(clip);
   axes(svg, view, place, width, height);
   for (const curve of curves) drawCurve(svg, place, view, curve, setting.epsilon);
-  drawTarget(svg, place, setting, curves.find(({ name }) => name === "r1smg-published"), width);
+  drawTarget(
+    svg,
+    place,
+    setting,
+    curves.find(({ name }) => name === "r1smg-published"),
+    width,
+  );
 }
