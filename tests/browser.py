@@ -99,7 +99,12 @@ class Tab:
 
     def press(self, key):
         """A key as a keyboard sends it."""
-        known = {"key": key, "code": key, "windowsVirtualKeyCode": _KEYS[key]}
+        known = {
+            "key": key,
+            "code": key,
+            "windowsVirtualKeyCode": _KEYS[key],
+            **({"text": "\r"} if key == "Enter" else {}),
+        }
         self.call("Input.dispatchKeyEvent", type="keyDown", **known)
         self.call("Input.dispatchKeyEvent", type="keyUp", **known)
 

@@ -35,15 +35,15 @@ def explore(
         print_json({"wrote": str(out)}) if json else console().print(f"wrote {out}")
         return
     with ExplorerServer(port) as server:
-        if json:
-            print_json({"address": server.address})
-        else:
-            console().print(f"The explorer is at {server.address} (Ctrl-C ends it).")
-        if browser:
-            import webbrowser
-
-            webbrowser.open(server.address)
         try:
+            if json:
+                print_json({"address": server.address})
+            else:
+                console().print(f"The explorer is at {server.address} (Ctrl-C ends it).")
+            if browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
             server.serve_forever()
         except KeyboardInterrupt:
             if not json:

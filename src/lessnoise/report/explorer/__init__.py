@@ -12,7 +12,7 @@ from html import escape
 from importlib import resources
 
 from lessnoise.mechanism.catalogue import CATALOGUE
-from lessnoise.report.canvas import COLOURS, LINES
+from lessnoise.report.canvas import COLOURS, INK, LINES
 from lessnoise.report.explorer.contrast import legible
 from lessnoise.report.html import document
 
@@ -131,9 +131,9 @@ def _colours() -> str:
     """One colour and one dash pattern a mechanism, as in all pictures, shifted just enough to be seen on the panel."""
 
     def rules(panel: str) -> str:
-        return "\n".join(
-            f'.lnx [data-m="{name}"] {{ --lnx-colour: {legible(colour, panel)}; }}' for name, colour in COLOURS.items()
-        )
+        # What is drawn in ink takes the ink of the panel.
+        colours = {n: "var(--lnx-ink)" if colour == INK else legible(colour, panel) for n, colour in COLOURS.items()}
+        return "\n".join(f'.lnx [data-m="{name}"] {{ --lnx-colour: {colour}; }}' for name, colour in colours.items())
 
     dashes = "\n".join(f'.lnx [data-m="{name}"] {{ --lnx-dash: {_dash(line)}; }}' for name, line in LINES.items())
     return f"{rules(_LIGHT_PANEL)}\n@media (prefers-color-scheme: dark) {{\n{rules(_DARK_PANEL)}\n}}\n{dashes}\n"

@@ -16,6 +16,8 @@ import { certifiedRows, watchServer } from "./server.js";
 import { fillBars, fillCurveTable, fillTable } from "./tables.js";
 import { faithful, summary } from "./words.js";
 
+const DRAWN_LAST = ["l2", "r1smg-published", "least-noise"]; // broken lines, over the solid ones
+
 /** Bring one explorer to life. */
 export function start(root) {
   const find = (selector) => root.querySelector(selector);
@@ -106,6 +108,7 @@ export function start(root) {
     const view = windowOf(setting);
     curves = rows
       .filter((row) => row.delta || row.points)
+      .sort((a, b) => DRAWN_LAST.indexOf(a.name) - DRAWN_LAST.indexOf(b.name))
       .map((row) => ({ ...row, points: row.points ?? curvePoints(row, view, setting.epsilon) }));
     redraw();
     root.dataset.drawn = toAddress(setting);
@@ -171,6 +174,8 @@ export function start(root) {
   new ResizeObserver(() => curves.length && redraw()).observe(find(".lnx-plot").parentElement);
   showControls();
   schedule();
+  // A shared link leads to the explorer, wherever in a longer page it is.
+  if (fromAddress(location.hash, setting) && root.offsetTop > innerHeight) root.scrollIntoView();
 }
 
 /** To the clipboard; where the browser refuses, the text is selected for the reader to copy. */

@@ -60,7 +60,7 @@ export function certifiedRows(answer, pageRows, labelOf) {
     certified: true,
     claimed: found.claimed_delta,
     exact: found.delta.upper,
-    bracket: found.bracket,
+    bracket: found.bracket.replace(/e\+?(-?)0*/g, "e$1"), // 1e-07 is 1e-7 here
     holds: found.holds,
     unproved: !found.holds && !found.refuted,
     loss: found.expected_loss ?? Infinity,
