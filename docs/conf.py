@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lessnoise import __version__
 
 if TYPE_CHECKING:
+    from docutils import nodes
     from sphinx.application import Sphinx
 
 project = "lessnoise"
@@ -44,6 +45,17 @@ def _bars_are_lengths(_app: object, _what: str, _name: str, _of: object, _option
             lines[number] = "``".join(outside)
 
 
+def _no_empty_last_lines(_app: object, doctree: nodes.document) -> None:
+    """Doctests in pages end with an empty line; readers need not see it."""
+    from docutils import nodes
+
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip()
+            block.children = [nodes.Text(block.rawsource)]
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("doctree-read", _no_empty_last_lines)
     app.connect("autodoc-process-docstring", _bars_are_lengths)
