@@ -18,6 +18,15 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus") is None:  # the extra "learn"
+    collect_ignore = [
+        *(
+            f"src/lessnoise/learn/{name}.py"
+            for name in ("accountant", "loader", "noise", "optimizer", "privacy_engine")
+        ),
+        *(f"src/lessnoise/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
+    ]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip a page whose comment ``<!-- needs: torch, opacus -->`` names a module that is missing, and say which."""

@@ -15,7 +15,8 @@ author = "The lessnoise developers"
 project_copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+napoleon_use_ivar = True
 exclude_patterns = ["_build", "pictures"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

@@ -135,4 +135,5 @@ from lessnoise.cli import (  # noqa: E402
     release,  # noqa: F401
     selftest,  # noqa: F401
     study,  # noqa: F401
+    study_pca,  # noqa: F401
 )

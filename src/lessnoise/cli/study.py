@@ -9,6 +9,7 @@ import typer
 
 from lessnoise.cli.app import AsJson, Force, app, console, print_json
 from lessnoise.cli.progress import progress_bar
+from lessnoise.cli.study_learning import learning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +79,9 @@ def uber(
         return
     _print_tables(result)
     console().print(f"wrote {page} and {len(files) - 1} files beside it: open the page in a browser")
+
+
+study.command()(learning)
 
 
 def _writer(content: bytes) -> Callable[[BinaryIO], object]:
