@@ -15,8 +15,7 @@ author = "The lessnoise developers"
 project_copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-napoleon_use_ivar = True
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "pictures"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -30,6 +29,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"lessnoise {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -46,6 +46,14 @@ def _bars_are_lengths(_app: object, _what: str, _name: str, _of: object, _option
             lines[number] = "``".join(outside)
 
 
+def _sections(app: Sphinx, what: str, name: str, of: object, options: object, lines: list[str]) -> None:
+    """Estimators list parameters and attributes as scikit-learn does."""
+    from sphinx.ext.napoleon import Config, NumpyDocstring
+
+    if what == "class":
+        lines[:] = NumpyDocstring(lines, Config(), app, what, name, of, options).lines()
+
+
 def _no_empty_last_lines(_app: object, doctree: nodes.document) -> None:
     """Doctests in pages end with an empty line; readers need not see it."""
     from docutils import nodes
@@ -58,5 +66,6 @@ def _no_empty_last_lines(_app: object, doctree: nodes.document) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", _sections)
     app.connect("doctree-read", _no_empty_last_lines)
     app.connect("autodoc-process-docstring", _bars_are_lengths)
