@@ -128,6 +128,7 @@ from lessnoise.cli import (  # noqa: E402
     check,  # noqa: F401
     claims,  # noqa: F401
     demo,  # noqa: F401
+    explore,  # noqa: F401
     frontier,  # noqa: F401
     histogram,  # noqa: F401
     ledger,  # noqa: F401

@@ -14,7 +14,7 @@ from lessnoise.cli.study_learning import learning
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.studies.uber import UberResult
+    from lessnoise.studies.uber_results import UberResult
 
 MARK = b'<meta name="generator" content="lessnoise">'
 _QUICK_REPETITIONS, _QUICK_RELEASES = 5, 200
