@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+import pandas
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -168,14 +170,27 @@ def test_console_blocks_are_read_as_they_are_shown():
     assert (second.words, second.code, second.shown) == (["lessnoise", "c"], 0, "")
 
 
-def sketches():
+def sketches(page):
     """Lines of ``sh`` blocks: with files and folders that only the reader has."""
-    for page in PAGES:
-        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                if words and words[0] == "lessnoise":
-                    yield pytest.param(words[1:], id=f"{name_of(page)}: {' '.join(words[:3])}")
+    for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("lessnoise "):
+                yield Command(line, "")
+
+
+QUICK = {"plan", "check", "release", "histogram", "ledger", "audit"}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "ledger.md"], ids=name_of)
+def test_quick_sketches_run_once_the_files_are_there(page, tmp_path, monkeypatch):
+    np.save(tmp_path / "counts.npy", np.arange(12.0).reshape(3, 4))
+    points = np.random.default_rng(0).normal([-73.9, 40.75], 0.05, (1000, 2))
+    pandas.DataFrame(points, columns=["Lon", "Lat"]).to_parquet(tmp_path / "trips.parquet")
+    quick = [command for command in sketches(page) if command.words[1] in QUICK]
+    assert len(quick) > 4
+    for command in quick:
+        code, output = run_in(tmp_path, command, monkeypatch)
+        assert code == command.code, f"{command.line}\n{output}"
 
 
 def parse(words):
@@ -188,7 +203,14 @@ def parse(words):
     command.make_parser(context).parse_args(list(words))
 
 
-@pytest.mark.parametrize("words", list(sketches()))
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(c.words[1:], id=f"{name_of(page)}: {' '.join(c.words[:3])}")
+        for page in PAGES
+        for c in sketches(page)
+    ],
+)
 def test_sketched_commands_and_options_exist(words):
     parse(words)
 
