@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,23 +211,49 @@ def test_the_published_noise_trains_as_the_paper_says_and_exact_noise_does_not(t
     assert final["r1smg"] < 0.35  # drowned in noise
 
 
+MNIST_FOLDER = next(Path(os.environ.get("LESSNOISE_DATA", "none")).glob("**/train-images-idx3-ubyte*"), None)
+
+
+@pytest.mark.skipif(MNIST_FOLDER is None, reason="$LESSNOISE_DATA names no folder with MNIST")
+def test_one_epoch_on_the_first_records_of_mnist(torch, tmp_path, monkeypatch):
+    from lessnoise.studies.learning import run
+
+    images = data.load("mnist", MNIST_FOLDER.parent)
+    few = data.Images(*(part[:400] for part in images))
+    case = replace(settings.CASES["mnist"], batch=20, learning_rate=0.3)
+    monkeypatch.setattr(run, "load", lambda name, folder: few)
+    monkeypatch.setitem(settings.CASES, "mnist", case)
+    options = ("--only", "mnist", "--epochs", "1", "--seeds", "1", "--device", "cpu")
+    run.main(["--data", str(MNIST_FOLDER.parent), "--out", str(tmp_path), *options])
+    result = results.read("mnist", tmp_path)
+    assert result["command"].endswith("--data DATA --out OUT " + " ".join(options))
+    final = {(line["method"], line["epsilon"]): line["train"][-1] for line in result["runs"]}
+    assert len(final) == 9
+    assert final["sgd", None] > 0.25  # after 20 steps; a guess has 0.1
+    assert final["r1smg", 1.795] < 0.25
+
+
 # Data.
 
 
 def test_data_are_checked_and_missing_files_are_named(tmp_path, monkeypatch):
+    def unreachable(address, timeout):
+        raise OSError("no way there")
+
+    monkeypatch.setattr("urllib.request.urlopen", unreachable)
     monkeypatch.delenv(data.VARIABLE, raising=False)
-    with pytest.raises(ln.InvalidInput, match="name it in the variable LESSNOISE_DATA"):
-        data.load("mnist")
-    with pytest.raises(ln.InvalidInput, match="does not exist"):
-        data.load("mnist", tmp_path / "none")
-    with pytest.raises(ln.InvalidInput, match="has no train-images-idx3-ubyte"):
-        data.load("mnist", tmp_path)
-    with pytest.raises(ln.InvalidInput, match=r"has no cifar-10-binary\.tar\.gz"):
-        data.load("cifar10", tmp_path)
+    monkeypatch.setenv("LESSNOISE_CACHE", str(tmp_path / "cache"))
+    for name, file in (("mnist", "train-images-idx3-ubyte"), ("cifar10", "cifar-10-binary.tar.gz")):
+        with pytest.raises(ln.InvalidInput, match=r"could not be downloaded \(no way there\).*LESSNOISE_DATA"):
+            data.load(name)
+        with pytest.raises(ln.InvalidInput, match="is not a folder"):
+            data.load(name, tmp_path / "none")
+        with pytest.raises(ln.InvalidInput, match=f"holds no {file}"):
+            data.load(name, tmp_path)
     with pytest.raises(ln.InvalidInput, match="data='letters' is not known"):
         data.load("letters", tmp_path)
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"not it")
-    with pytest.raises(ln.InvalidInput, match=r"sha256=.* the file is damaged"):
+    with pytest.raises(ln.InvalidInput, match=r"has sha256 .* fetch the original again"):
         data.load("mnist", tmp_path)
 
 
@@ -241,7 +270,7 @@ def test_cifar_archive_is_read_colour_by_colour(tmp_path, monkeypatch):
             member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
             member.size = part.nbytes
             archive.addfile(member, io.BytesIO(part.tobytes()))
-    with pytest.raises(ln.InvalidInput, match="damaged"):
+    with pytest.raises(ln.InvalidInput, match=r"sha256=.* of the CIFAR-10 train data"):
         data.load("cifar10", tmp_path)
     found = data._from_archive(tmp_path / "cifar-10-binary.tar.gz")
     for part, pixels, labels in (
@@ -304,15 +333,13 @@ def test_strong_gradients_are_those_of_autograd(torch):
 
 
 def test_strong_training_learns(torch):
-    from dataclasses import replace
-
     from lessnoise.studies.learning.strong import accuracy, features_of, train
 
-    images = small(400)
-    recipe = replace(settings.STRONG["mnist"], batch=200, records=400, steps=60)
+    images = small(250)
+    recipe = replace(settings.STRONG["mnist"], batch=125, records=250, steps=60)
     device = torch.device("cpu")
     features = features_of(images.train, recipe.groups, device, mirrored=True)
-    assert features.shape == (2, 400, recipe.features)
+    assert features.shape == (2, 250, recipe.features)
     labels = torch.from_numpy(images.train_labels).long()
     weights, bias = train(recipe, 0.02, features, labels, 0)
     tested = features_of(images.test, recipe.groups, device, mirrored=True)
@@ -346,7 +373,7 @@ def fake(folder, epochs=3):
 
 
 def test_tables_and_pictures_come_from_the_result_files(tmp_path):
-    from lessnoise.studies.learning.pictures import learning_svg
+    from lessnoise.studies.learning.page import learning_files
 
     fake(tmp_path)
     rows = results.table(lambda name: results.read(name, tmp_path))
@@ -354,16 +381,55 @@ def test_tables_and_pictures_come_from_the_result_files(tmp_path):
     assert len(rows) == 10
     assert by_name["sgd", None].guarantee == "none"
     assert by_name["r1smg-published", 1.795].guarantee.endswith("no privacy")
-    assert by_name["dpsgd", 1.795].guarantee == "(1.637, 1e-05)-DP"
+    assert by_name["dpsgd", 1.795].guarantee == "(1.6369, 1e-5)-DP"
     assert by_name["dpsgd", 1.795].first_checkpoint == 2
     assert by_name["strong", 1.795].accuracy == pytest.approx(0.981)
     curve = results.curves(results.read("mnist", tmp_path))[0]
     assert curve.test[0].tolist() == pytest.approx([0.5, 0.4, 0.6])
-    picture = learning_svg(lambda name: results.read(name, tmp_path)).decode()
-    assert "R1SMG as published" in picture
+    files = learning_files(lambda name: results.read(name, tmp_path))
+    assert set(files) == {"index.html", "numbers.json", "mnist.svg"}
+    assert files["mnist.svg"].startswith(b"<?xml")
+    page = files["index.html"].decode()
+    assert (
+        "R1SMG as published, MNIST at epsilon = 16.983: 95% test accuracy in epoch 2; the paper says about 5." in page
+    )
+    assert "98.10%" in page  # the strong recipe
     (tmp_path / "mnist.json").write_text("{")
     with pytest.raises(ln.InvalidInput, match="is not JSON"):
         results.read("mnist", tmp_path)
+
+
+def test_the_docs_quote_the_stored_results():
+    text = (Path(__file__).parents[1] / "docs" / "study-learning.md").read_text(encoding="utf-8")
+    labels = {
+        "sgd": "| SGD |",
+        "dpsgd": "| DP-SGD, \N{GREEK SMALL LETTER SIGMA} = ",
+        "dpsgd-exact": "| DP-SGD, calibrated exactly |",
+        "r1smg-published": "| R1SMG as published |",
+        "r1smg": "| R1SMG, calibrated exactly |",
+        "strong": "| strong recipe |",
+    }
+    rows = results.table()
+    table = text[text.index("## What each line guarantees") : text.index("## Was the record")]
+    for method, label in labels.items():
+        accuracies = [f"{row.accuracy:.1%}" for row in rows if row.method == method]
+        quoted = [line.rsplit("|", 2)[1].strip(" *") for line in table.splitlines() if label in line]
+        assert quoted == accuracies, method
+    for row in rows:
+        if row.method == "strong":
+            assert f"| {row.accuracy:.2%} | {row.spread[0]:.2%} to {row.spread[1]:.2%} |" in text
+    for found in results.checkpoints():
+        ends = f"{found['first_seed']} and {found['last_seed']}"
+        assert f"| about {found['paper']} | {found['mean_curve']} | {ends} |" in text
+
+
+@pytest.mark.parametrize(("data_set", "least"), [("mnist", 0.98), ("cifar10", 0.65)])
+def test_the_stored_strong_runs_beat_dp_sgd_at_the_same_exact_budget(data_set, least):
+    rows = {(row.method, row.epsilon): row for row in results.table() if row.data == data_set}
+    budget = settings.CASES[data_set].budgets[0].epsilon
+    assert rows["strong", budget].spread[0] >= least
+    assert rows["strong", budget].spread[0] > rows["dpsgd-exact", budget].spread[1]
+    assert settings.stored_plans()[settings.key(data_set, "strong", budget)]["delta"][1] <= 1e-5
 
 
 def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
@@ -389,6 +455,30 @@ def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
         membership(plan, "dpsgd", gradient=2 * gradient)
 
 
+def test_the_attackers_picture_shows_the_laws_along_the_gradient():
+    """Places are around 0 without the record and 1 with it, as far apart as the noise lets them be."""
+    from lessnoise.studies.learning.page import learning_files
+
+    case = settings.CASES["mnist"]
+    found = []
+    for method, spread in (("r1smg-published", 1.68 / math.sqrt(case.parameters)), ("dpsgd", 1.1)):
+        plan = settings.plan_of(case, case.budgets[0], method)
+        rng = np.random.default_rng(2)
+        one = membership(plan, method, samples=400, rng=rng, epsilon=1.795, shown=200)
+        for places, centre in ((one.scores_without, 0.0), (one.scores_with, 1.0)):
+            assert places.size == 200
+            assert abs(places.mean() - centre) < 7 * spread / math.sqrt(200)
+            # R1SMG's lengths are half-normal: the fourth moment of a place is 9 spread^4, a Gaussian's is 3 spread^4.
+            assert places.var() == pytest.approx(spread**2, rel=7 * math.sqrt(8 / 200))
+        found.append(one)
+    assert (found[0].scores_without < 0.5).all()
+    assert (found[0].scores_with > 0.5).all()
+    assert (found[1].scores_without > 0.5).mean() > 0.2
+    files = learning_files(lambda name: None, found)
+    assert set(files) == {"index.html", "numbers.json", "membership.svg"}
+    assert json.loads(files["numbers.json"])["membership"][0]["training_claimed_epsilon"] == 1.795
+
+
 def command(*arguments):
     import typer
     from typer.testing import CliRunner
@@ -404,7 +494,6 @@ def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
     from lessnoise.studies.learning import run
 
     monkeypatch.setattr(run, "load", lambda name, folder: small(120))
-    monkeypatch.setattr(data, "load", lambda name, folder, download=False: small(120))
     answer = command(
         *("--rerun", "--only", "mnist", "--epochs", "1", "--seeds", "1", "--device", "cpu"),
         *("--data", str(tmp_path), "--out", str(tmp_path / "out"), "--json"),
@@ -413,8 +502,10 @@ def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
     numbers = json.loads(answer.stdout)
     assert [row["method"] for row in numbers["rows"]][:2] == ["sgd", "dpsgd"]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("learning.svg", "numbers.json", "mnist.json", "mnist.pt")
+        *("index.html", "numbers.json", "mnist.svg", "mnist.json", "mnist.pt")
     }
+    assert command("--out", str(tmp_path / "out")).exit_code == 0  # a page of ours may be replaced
+    (tmp_path / "out" / "index.html").write_text("somebody else's")
     again = command("--out", str(tmp_path / "out"))
     assert isinstance(again.exception, ln.InvalidInput)
     assert "exists already" in str(again.exception)
@@ -435,4 +526,4 @@ def test_command_shows_what_results_there_are(tmp_path):
     assert "wrote" in answer.output
     rows = json.loads((tmp_path / "numbers.json").read_text())["rows"]
     assert all(row["guarantee"] for row in rows)
-    assert (tmp_path / "learning.svg").read_bytes().startswith(b"<?xml")
+    assert (tmp_path / "cifar10.svg").read_bytes().startswith(b"<?xml")

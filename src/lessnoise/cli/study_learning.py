@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from lessnoise.cli.app import AsJson, Force, console, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from lessnoise.studies.learning.results import Row
-
-FILES = ("learning.svg", "numbers.json")
 
 
 def learning(
@@ -29,15 +27,19 @@ def learning(
     seeds: Annotated[int, typer.Option(help="Number of seeds to train again with.")] = 3,
     device: Annotated[str | None, typer.Option(help="cuda or cpu. [default: cuda if there is one]")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with MNIST and CIFAR-10. [default: $LESSNOISE_DATA]", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Folder with MNIST and CIFAR-10. Left out: the folder that $LESSNOISE_DATA names, else a download "
+            "from the public sources.",
+            show_default=False,
+        ),
     ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch what the folder lacks from public sources.")
-    ] = False,
     membership: Annotated[
         bool, typer.Option("--membership", help="Also attack one step of each kind: was the record in the batch?")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the numbers.")] = Path("lessnoise-learning"),
+    out: Annotated[Path, typer.Option(help="Folder for the page, the pictures and the numbers.")] = Path(
+        "lessnoise-learning"
+    ),
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -49,34 +51,38 @@ def learning(
     Example: [bold]lessnoise study learning --out learning[/bold]
     """
     from lessnoise import files, validation
-    from lessnoise.studies.learning import results
-    from lessnoise.studies.learning.pictures import learning_svg
+    from lessnoise.report.html import is_ours
+    from lessnoise.studies.learning import page, results
 
     validation.choice("recipe", recipe, ("tutorial", "strong"))
     chosen = only or ["mnist", "cifar10"]
     for name in chosen:
         validation.choice("only", name, ("mnist", "cifar10"))
-    out.mkdir(parents=True, exist_ok=True)
-    paths = [out / name for name in FILES]
-    files.check_free(paths, force)
+    index = out / "index.html"
+    force = force or is_ours(index)
+    if out.exists():
+        files.check_free([out / name for name in page.NAMES], force)
     if rerun:
-        _train_again(recipe, chosen, epochs, seeds, device, data, download, out, quiet=json)
-    folder = out if rerun else None
-    rows = results.table(lambda name: results.read(name, folder))
-    numbers = {"rows": [row.to_dict() for row in rows]}
+        _train_again(recipe, chosen, epochs, seeds, device, data, out, quiet=json)
+    found = []
     if membership:
         from lessnoise.studies.learning.membership import demonstration
 
-        numbers["membership"] = [found.to_dict() for found in demonstration()]
-    picture = learning_svg(lambda name: results.read(name, folder))
-    text = _text(numbers)
-    files.write_together(
-        {paths[0]: lambda file: file.write(picture), paths[1]: lambda file: file.write(text.encode())}, force=force
-    )
+        found = demonstration()
+
+    def read_result(name: str) -> dict[str, Any] | None:
+        return results.read(name, out if rerun else None)
+
+    contents = page.learning_files(read_result, found)
+    out.mkdir(parents=True, exist_ok=True)
+    files.write_together({out / name: _writer(content) for name, content in contents.items()}, force)
     if json:
-        print_json(numbers)
-    else:
-        _print(rows, numbers, paths)
+        print_json(page.numbers(read_result, found))
+        return
+    _print(results.table(read_result))
+    for one in found:
+        console().print(page.membership_words(one))
+    console().print(f"wrote {index} and {len(contents) - 1} files beside it: open the page in a browser")
 
 
 def _train_again(
@@ -86,16 +92,12 @@ def _train_again(
     seeds: int,
     device: str | None,
     data: Path | None,
-    download: bool,
     out: Path,
     *,
     quiet: bool,
 ) -> None:
-    import os
-
     from lessnoise import validation
     from lessnoise.errors import InvalidInput
-    from lessnoise.studies.learning.data import VARIABLE, load
 
     try:
         import torch  # noqa: F401
@@ -103,13 +105,10 @@ def _train_again(
         raise InvalidInput("--rerun needs PyTorch: install it with pip install 'lessnoise[learn]'.") from None
     from lessnoise.studies.learning.run import run_study
 
-    place = data if data is not None else Path(os.environ.get(VARIABLE, ""))
-    for name in chosen:
-        load(name, place if data is not None or VARIABLE in os.environ else None, download=download)
     options = "".join(f" --only {name}" for name in chosen) + ("" if epochs is None else f" --epochs {epochs}")
     run_study(
         ["strong"] if recipe == "strong" else chosen,
-        data=place,
+        data=data,
         out=out,
         epochs=None if epochs is None else validation.whole_number("epochs", epochs),
         seeds=validation.whole_number("seeds", seeds),
@@ -120,13 +119,11 @@ def _train_again(
     )
 
 
-def _text(numbers: object) -> str:
-    import json
-
-    return json.dumps(numbers, indent=1) + "\n"
+def _writer(content: bytes) -> Callable[[BinaryIO], object]:
+    return lambda file: file.write(content)
 
 
-def _print(rows: Sequence[Row], numbers: dict[str, list[dict[str, object]]], paths: list[Path]) -> None:
+def _print(rows: Sequence[Row]) -> None:
     from rich.table import Table
 
     from lessnoise.studies.learning.results import NAMES
@@ -158,9 +155,3 @@ def _print(rows: Sequence[Row], numbers: dict[str, list[dict[str, object]]], pat
         )
     if rows:
         console().print(table)
-    for found in numbers.get("membership", []):
-        console().print(
-            f"one step of {found['method']}: the attack guesses right at least {found['right_guesses_proved']:.2%} of "
-            f"the time; no attack can exceed {found['right_guesses_limit']:.2%}"
-        )
-    console().print(f"wrote {', '.join(str(path) for path in paths)}")

@@ -17,10 +17,10 @@ from lessnoise.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.studies.pca import PcaStudy
+    from lessnoise.studies.pca_result import PcaStudy
 
 NUMBERS = "numbers.json"
-PICTURES = ("published.svg", "small.svg", "equal.svg", "scree.svg", "components.svg")
+PICTURES = ("published.png", "small.png", "equal.png", "scree.png", "components.png")
 
 
 @study.command()
@@ -30,7 +30,14 @@ def pca(
         Path | None, typer.Option(help="Folder with the table's file. [default: $LESSNOISE_DATA]", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pictures and the numbers.")] = Path("lessnoise-pca"),
-    repetitions: Annotated[int, typer.Option(help="Releases of each mechanism at each epsilon.")] = 5,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(help="Releases of each mechanism at each epsilon. [default: 5; 2 above 1,000 features]"),
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(help="An epsilon of the axis; repeat it for several. [default: 0.2, 0.4 .. 1.6; 3 if wide]"),
+    ] = None,
     components: Annotated[int, typer.Option(help="Components that the classifier gets.")] = 20,
     delta: Annotated[float, typer.Option(help="Target delta.")] = 1e-7,
     clip_norm: Annotated[
@@ -52,7 +59,7 @@ def pca(
     """
     from lessnoise.data.tables import feature_table
     from lessnoise.files import check_free, write_together
-    from lessnoise.studies.pca import EPSILONS, run_pca
+    from lessnoise.studies.pca import run_pca
     from lessnoise.studies.pca_pictures import pca_files
 
     if importlib.util.find_spec("sklearn") is None:
@@ -62,7 +69,7 @@ def pca(
     with progress_bar(quiet=json) as progress:
         result = run_pca(
             feature_table(table, data),
-            epsilons=(0.2, 1.6) if quick else EPSILONS,
+            epsilons=(0.2, 1.6) if quick else epsilon or None,
             repetitions=1 if quick else repetitions,
             sweeps=5 if quick else 20,
             components=components,
@@ -91,7 +98,7 @@ def _print_tables(result: PcaStudy) -> None:
     from rich.table import Table
 
     from lessnoise.report import text
-    from lessnoise.studies.pca import PARTS
+    from lessnoise.studies.pca_result import PARTS
 
     out = console()
     ends = sorted({point.axis for point in result.points})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ExactPrivacyEngine(PrivacyEngine):
-    """Poisson samples and noise by lessnoise; ``save_checkpoint`` and ``load_checkpoint`` carry the accountant."""
+    """Poisson samples and noise by lessnoise; gradients, clipping and all checks of models by Opacus."""
 
     def __init__(self, accountant: ExactAccountant, *, secure: bool, generator: torch.Generator | None) -> None:
         # Opacus's own secure_mode is another package's generator; ours is the engine, so theirs stays off.

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._version import __version__
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import catalogue, families
@@ -28,6 +27,7 @@ from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import build
 from lessnoise.pca.rows import RowBound, moments
 from lessnoise.pca.symmetric import unpack
+from lessnoise.studies.pca_result import PARTS, PcaStudy, Point, Spectrum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.data.tables import FeatureTable
-    from lessnoise.guarantees import Bracket
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.pca.rows import Moments
 
@@ -44,12 +43,7 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6)
 DELTA, COMPONENTS, SMALL = 1e-7, 20, 1e-7
-PARTS = {
-    "published": "As published; R1SMG at 1e-7 of the epsilon",
-    "small": "All at 1e-7 of the epsilon",
-    "equal-bounds": "Equal exact privacy, entry bounds",
-    "equal-clip": "Equal exact privacy, clipped rows",
-}
+REPETITIONS = 5
 _PUBLISHED = ("classic-gaussian", "analytic-gaussian", "mvg-published", "mgm", "mod-sulq", "wishart", "ppca")
 _EQUAL = ("least-noise", "analytic-gaussian", "l2", "r1smg", "mod-sulq-exact")
 _LABELS = {
@@ -59,99 +53,9 @@ _LABELS = {
     "ppca": "PPCA",
 }
 _PPCA_FEATURES = 200  # beyond, the Gibbs sampler takes hours
-
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """One mechanism at one epsilon of the axis: what it was given, what is true of it, what it is worth.
-
-    ``exact`` brackets delta at the epsilon it was given; None where no curve is known.
-    """
-
-    part: str
-    key: str
-    label: str
-    axis: float
-    epsilon: float
-    exact: Bracket | None
-    holds: bool | None
-    deviations: tuple[float, ...]
-    accuracies: tuple[float, ...]
-
-    @property
-    def deviation(self) -> float:
-        """Mean total deviation."""
-        return float(np.mean(self.deviations))
-
-    @property
-    def accuracy(self) -> float:
-        """Mean accuracy on the rows held out."""
-        return float(np.mean(self.accuracies))
-
-    @property
-    def verdict_word(self) -> str:
-        """Holds, fails or is not proved."""
-        return {True: "holds", False: "fails", None: "not proved"}[self.holds]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "part": self.part,
-            "key": self.key,
-            "label": self.label,
-            "axis_epsilon": self.axis,
-            "epsilon": self.epsilon,
-            "exact_delta": None if self.exact is None else self.exact.to_dict(),
-            "verdict": self.verdict_word,
-            "deviations": list(self.deviations),
-            "accuracies": list(self.accuracies),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class PcaStudy:
-    """The points, and what pictures need: spectra and first components at the largest epsilon."""
-
-    title: str
-    shape: tuple[int, int]
-    delta: float
-    components: int
-    clip_norm: float
-    seed: int
-    baseline: float
-    points: tuple[Point, ...]
-    spectrum: Array
-    noisy: dict[str, tuple[Array, Array, float]]
-    directions: Array
-    image: tuple[int, int] | None
-    left_out: tuple[str, ...]
-    version: str = __version__
-
-    def of(self, part: str) -> dict[str, list[Point]]:
-        """The points of one part by mechanism, in the order of epsilon."""
-        found: dict[str, list[Point]] = {}
-        for point in self.points:
-            if point.part == part:
-                found.setdefault(point.key, []).append(point)
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "lessnoise": self.version,
-            "data": self.title,
-            "shape": list(self.shape),
-            "delta": self.delta,
-            "components": self.components,
-            "clip_norm": self.clip_norm,
-            "seed": self.seed,
-            "private": False,
-            "accuracy_without_noise": self.baseline,
-            "spectrum": self.spectrum.tolist(),
-            "noise_floors": {part: floor for part, (_, _, floor) in self.noisy.items()},
-            "left_out": list(self.left_out),
-            "points": [point.to_dict() for point in self.points],
-        }
+WIDE = 1000  # beyond, only the leading components are computed, in single precision
+WIDE_EPSILONS, WIDE_REPETITIONS = (0.2, 0.8, 1.6), 2
+_SHOWN = 60  # eigenvalues kept of a wide table
 
 
 class Bench:
@@ -163,13 +67,16 @@ class Bench:
         cut = round(0.6 * len(order))  # 60% to train, 40% to test
         self.train, self.test = order[:cut], order[cut:]
         self.covariance = table.rows.T @ table.rows / len(table.rows)
+        features = table.rows.shape[1]
+        self.measured = features if features <= WIDE else components
         self.bounded = {part: _rows(part, table, clip) for part in PARTS if part.startswith("equal")}
-        self.values: Array = np.linalg.eigh(self.covariance)[0][::-1]
+        self.values, self.exact = eigenpairs(self.covariance, max(components, _SHOWN))
 
     def deviation(self, vectors: Array) -> float:
         """Sum over i of |lambda_i - v_i^T C v_i|, the components v_i in rows (Ji & Li 2024, section 7.2)."""
-        variances = np.einsum("ki,ki->k", vectors @ self.covariance, vectors)
-        return float(np.abs(self.values[: len(vectors)] - variances).sum())
+        used = vectors[: self.measured]
+        variances = np.einsum("ki,ki->k", used @ self.covariance, used)
+        return float(np.abs(self.values[: len(used)] - variances).sum())
 
     def accuracy(self, vectors: Array) -> float:
         """Of a linear support vector machine on the first components, on the rows held out."""
@@ -183,18 +90,36 @@ class Bench:
         return float(machine.score(coordinates[self.test], self.labels[self.test]))
 
 
-def eigenvectors(matrix: Array) -> Array:
-    """All eigenvectors in rows, the largest eigenvalue first."""
-    return np.ascontiguousarray(np.linalg.eigh(matrix)[1].T[::-1])
+def eigenpairs(matrix: Array, count: int, *, single: bool = False) -> tuple[Array, Array]:
+    """Eigenvalues, falling, and eigenvectors in rows: all, or of a wide matrix the first ``count``."""
+    from scipy.linalg import eigh
+
+    size = len(matrix)
+    few = [size - min(count, size), size - 1] if size > WIDE else None
+    values, vectors = eigh(matrix.astype(np.float32) if single and few else matrix, subset_by_index=few)
+    return values[::-1].astype(np.float64), np.ascontiguousarray(vectors.T[::-1], dtype=np.float64)
+
+
+def digits_study(
+    repetitions: int = REPETITIONS,
+    epsilons: Sequence[float] = EPSILONS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The study of scikit-learn's digits, ready for JSON and for the figures of ``pca_pictures``."""
+    from lessnoise.data.tables import feature_table
+
+    table = feature_table("digits")
+    return run_pca(table, epsilons=epsilons, repetitions=repetitions, seed=seed, progress=progress).to_dict()
 
 
 def run_pca(
     table: FeatureTable,
     *,
-    epsilons: Sequence[float] = EPSILONS,
+    epsilons: Sequence[float] | None = None,
     delta: float = DELTA,
     components: int = COMPONENTS,
-    repetitions: int = 5,
+    repetitions: int | None = None,
     clip_norm: float | None = None,
     sweeps: int = 20,
     seed: int = 0,
@@ -202,8 +127,14 @@ def run_pca(
 ) -> PcaStudy:
     """Run all four parts. The releases are seeded, so they are not private.
 
-    ``clip_norm`` is the norm that rows are clipped to in the last part; ``sweeps`` the length of PPCA's chain.
+    ``clip_norm`` is the norm that rows are clipped to in the last part; ``sweeps`` the length of PPCA's chain. Tables
+    of over 1,000 features have fewer epsilons and repetitions by default, and the deviation of the first components.
     """
+    wide = table.rows.shape[1] > WIDE
+    if epsilons is None:
+        epsilons = WIDE_EPSILONS if wide else EPSILONS
+    if repetitions is None:
+        repetitions = WIDE_REPETITIONS if wide else REPETITIONS
     axis = [validation.epsilon(epsilon) for epsilon in epsilons]
     delta, repetitions = validation.delta(delta), validation.whole_number("repetitions", repetitions)
     components, seed = validation.whole_number("components", components), validation.whole_number("seed", seed, 0)
@@ -236,22 +167,22 @@ def run_pca(
             points.append(_measure(contender, bench, part, key, epsilon, repetitions, np.random.default_rng(stream)))
         report("pictures", len(jobs), len(jobs))
         noisy = {
-            part: _spectrum(*bounded, max(axis), delta, np.random.default_rng([seed, place]))
+            part: _spectrum(*bounded, max(axis), delta, components, np.random.default_rng([seed, place]))
             for place, (part, bounded) in enumerate(bench.bounded.items())
         }
-    exact = eigenvectors(bench.covariance)
     return PcaStudy(
         title=table.title,
         shape=(len(table.rows), features),
         delta=delta,
         components=components,
+        measured=bench.measured,
         clip_norm=clip,
         seed=seed,
-        baseline=bench.accuracy(exact),
+        baseline=bench.accuracy(bench.exact),
         points=tuple(points),
         spectrum=bench.values,
         noisy=noisy,
-        directions=exact[: min(8, features)],
+        directions=bench.exact[: min(8, features)],
         image=table.image,
         left_out=left_out,
     )
@@ -291,7 +222,7 @@ def _measure(
 def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, sweeps: int) -> _Contender:
     """How one mechanism draws all its components, in one part."""
     if part in bench.bounded:
-        return _equal(*bench.bounded[part], key, axis, delta)
+        return _equal(*bench.bounded[part], key, axis, delta, bench.measured)
     (count, features), covariance, components = bench.rows.shape, bench.covariance, bench.components
     epsilon = axis * SMALL if part == "small" or key == "r1smg-published" else axis
     norm = math.sqrt(features)  # entries in [-1, 1]
@@ -308,11 +239,11 @@ def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, swe
         return _Contender(epsilon, sample, None)
     if key == "wishart":
         described = families.wishart(epsilon=epsilon, features=features, records=count, clip_norm=norm)
-        return _additive(epsilon, described, covariance, lambda value: value)
+        return _additive(epsilon, described, covariance, lambda value: value, bench.measured)
     if key == "mod-sulq":
         described = families.mod_sulq(epsilon=epsilon, delta=delta, features=features, records=count, clip_norm=norm)
         triangle = covariance[np.triu_indices(features)]
-        return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0))
+        return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0), bench.measured)
     request = Request(
         epsilon=epsilon,
         delta=delta,
@@ -322,20 +253,26 @@ def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, swe
         bound=float(features),
     )
     described = catalogue.find(key).build(request)
-    return _additive(epsilon, described, covariance, lambda value: 0.5 * (value + value.T))
+    return _additive(epsilon, described, covariance, lambda value: 0.5 * (value + value.T), bench.measured)
 
 
-def _additive(epsilon: float, described: Mechanism, value: Array, symmetric: Callable[[Array], Array]) -> _Contender:
-    return _Contender(epsilon, lambda rng: eigenvectors(symmetric(value + described.noise(rng))), described)
+def _additive(
+    epsilon: float, described: Mechanism, value: Array, symmetric: Callable[[Array], Array], count: int
+) -> _Contender:
+    def draw(rng: np.random.Generator) -> Array:
+        return eigenpairs(symmetric(value + described.noise(rng)), count, single=True)[1]
+
+    return _Contender(epsilon, draw, described)
 
 
-def _equal(layout: Layout, found: Moments, key: str, epsilon: float, delta: float) -> _Contender:
+def _equal(layout: Layout, found: Moments, key: str, epsilon: float, delta: float, count: int) -> _Contender:
     if key == "mod-sulq-exact":  # the plain triangle, whose largest change is sqrt(2) c^2 too
         described = build("analytic-gaussian", layout, epsilon, delta)
         triangle = found.gram[np.triu_indices(layout.features)]
-        return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0))
+        return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0), count)
     described = build(key, layout, epsilon, delta)
-    return _additive(epsilon, described, layout.pack(found), lambda value: layout.unpack(value, found.count).gram)
+    packed = layout.pack(found)
+    return _additive(epsilon, described, packed, lambda value: layout.unpack(value, found.count).gram, count)
 
 
 def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, Moments]:
@@ -349,11 +286,10 @@ def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, Moments]
 
 
 def _spectrum(
-    layout: Layout, found: Moments, epsilon: float, delta: float, rng: np.random.Generator
-) -> tuple[Array, Array, float]:
-    """Eigenvalues of one least-noise release, its first components, and the noise floor."""
+    layout: Layout, found: Moments, epsilon: float, delta: float, components: int, rng: np.random.Generator
+) -> Spectrum:
     described = build("least-noise", layout, epsilon, delta)
     released = layout.pack(found) + described.noise(rng)
-    values, vectors = np.linalg.eigh(layout.unpack(released, found.count).gram / found.count)
+    values, vectors = eigenpairs(layout.unpack(released, found.count).gram / found.count, max(components, _SHOWN))
     floor = layout.noise_floor(described.standard_deviation, found.count)
-    return values[::-1], vectors.T[::-1][:8], floor
+    return Spectrum(values, vectors[:8], floor)

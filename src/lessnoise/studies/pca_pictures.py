@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise.errors import InvalidInput
 from lessnoise.report import text
-from lessnoise.report.canvas import GRID, INK, LINES, MORE_COLOURS, blank, style, svg
-from lessnoise.studies.pca import PARTS, label_of
+from lessnoise.report.canvas import GRID, INK, LINES, MORE_COLOURS, blank, png, style
+from lessnoise.studies.pca import label_of
+from lessnoise.studies.pca_result import PARTS, PcaStudy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.studies.pca import PcaStudy, Point
+    from matplotlib.figure import Figure
+
+    from lessnoise.studies.pca_result import Point
+
+    Values = PcaStudy | dict[str, Any]
 
 _LINES: dict[str, Any] = {
     **LINES,
@@ -32,15 +38,7 @@ _SHOWN = 60  # eigenvalues of a scree plot
 
 def pca_files(study: PcaStudy) -> dict[str, bytes]:
     """Every picture by its file name."""
-    pictures = {
-        "published.svg": _part(study, "published"),
-        "small.svg": _part(study, "small"),
-        "equal.svg": _equal(study),
-        "scree.svg": _scree(study),
-    }
-    if study.image is not None:
-        pictures["components.svg"] = _components(study)
-    return pictures
+    return {f"{name}.png": png(draw(study)) for name, draw in FIGURES.items() if name != "components" or study.image}
 
 
 def _panel(axes: Any, series: dict[str, list[Point]], of: Callable[[Point], tuple[float, ...]]) -> None:  # noqa: ANN401
@@ -69,7 +67,7 @@ def _finish(deviation: Any, accuracy: Any, study: PcaStudy, axis: str) -> None: 
     for axes in (deviation, accuracy):
         axes.set_xlabel(axis)
     deviation.set_ylim(bottom=0.0)
-    deviation.set_ylabel("total deviation")
+    deviation.set_ylabel("total deviation" + ("" if study.measured == study.shape[1] else f", first {study.measured}"))
     accuracy.axhline(study.baseline, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     accuracy.annotate(
         f"without noise {study.baseline:.1%}",
@@ -83,7 +81,17 @@ def _finish(deviation: Any, accuracy: Any, study: PcaStudy, axis: str) -> None: 
     accuracy.set_ylabel(f"accuracy on the first {study.components} components")
 
 
-def _part(study: PcaStudy, part: str) -> bytes:
+def published_figure(study: Values) -> Figure:
+    """Deviation and accuracy against epsilon, every mechanism as its source says."""
+    return _part(as_study(study), "published")
+
+
+def small_figure(study: Values) -> Figure:
+    """The same at 1e-7 of the epsilon."""
+    return _part(as_study(study), "small")
+
+
+def _part(study: PcaStudy, part: str) -> Figure:
     with style():
         figure = blank(9.6, 4.9)
         left, right = figure.subplots(1, 2)
@@ -96,10 +104,12 @@ def _part(study: PcaStudy, part: str) -> bytes:
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
         figure.tight_layout(rect=(0.0, 0.17, 1.0, 0.97))
-        return svg(figure)
+        return figure
 
 
-def _equal(study: PcaStudy) -> bytes:
+def equal_figure(study: Values) -> Figure:
+    """Deviation and accuracy at one exact guarantee: entry bounds above, clipped rows below."""
+    study = as_study(study)
     with style():
         figure = blank(9.6, 8.2)
         rows = figure.subplots(2, 2, sharex=True, sharey="col")
@@ -114,10 +124,12 @@ def _equal(study: PcaStudy) -> bytes:
         handles, labels = rows[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
         figure.tight_layout(rect=(0.0, 0.08, 1.0, 0.97))
-        return svg(figure)
+        return figure
 
 
-def _scree(study: PcaStudy) -> bytes:
+def scree_figure(study: Values) -> Figure:
+    """Eigenvalues with and without noise, and the floor below which noise alone would reach."""
+    study = as_study(study)
     with style():
         figure = blank(9.6, 4.2)
         panels = figure.subplots(1, 2, sharey=True)
@@ -125,7 +137,8 @@ def _scree(study: PcaStudy) -> bytes:
         places = np.arange(1, shown + 1)
         largest = max(point.axis for point in study.points)
         smallest = max(float(study.spectrum[shown - 1]), 1e-6 * float(study.spectrum[0]))
-        for axes, (part, (values, _, floor)) in zip(panels, study.noisy.items(), strict=True):
+        for axes, (part, released) in zip(panels, study.noisy.items(), strict=True):
+            values, floor = released.values, released.floor
             axes.semilogy(places, np.maximum(study.spectrum[:shown], 1e-12), color=INK, label="without noise")
             positive = values[:shown] > 0.0
             axes.semilogy(
@@ -139,7 +152,7 @@ def _scree(study: PcaStudy) -> bytes:
             )
             axes.set_xlabel("component")
             axes.grid(color=GRID, linewidth=0.6)
-        panels[0].set_ylim(smallest / 2.0, 3.0 * max(float(v[0][0]) for v in study.noisy.values()))
+        panels[0].set_ylim(smallest / 2.0, 3.0 * max(float(found.values[0]) for found in study.noisy.values()))
         panels[0].set_ylabel("eigenvalue")
         panels[1].legend(frameon=False, fontsize=8.5)
         figure.suptitle(
@@ -148,14 +161,17 @@ def _scree(study: PcaStudy) -> bytes:
             ha="left",
         )
         figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.97))
-        return svg(figure)
+        return figure
 
 
-def _components(study: PcaStudy) -> bytes:
-    assert study.image is not None
+def components_figure(study: Values) -> Figure:
+    """The first components as pictures; for tables of pictures."""
+    study = as_study(study)
+    if study.image is None:
+        raise InvalidInput(f"data={study.title!r} holds no pictures: its components cannot be drawn as such.")
     rows = {"without noise": study.directions}
-    for part, (_, vectors, _) in study.noisy.items():
-        rows["clipped rows" if part == "equal-clip" else "entry bounds"] = vectors
+    for part, released in study.noisy.items():
+        rows["clipped rows" if part == "equal-clip" else "entry bounds"] = released.vectors
     count = len(study.directions)
     with style():
         figure = blank(9.6, 4.3)
@@ -177,4 +193,19 @@ def _components(study: PcaStudy) -> bytes:
             ha="left",
         )
         figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.98))
-        return svg(figure)
+        return figure
+
+
+FIGURES: dict[str, Callable[[Values], Figure]] = {
+    "published": published_figure,
+    "small": small_figure,
+    "equal": equal_figure,
+    "scree": scree_figure,
+    "components": components_figure,
+}
+"""A function that draws each figure, from a study or from its dictionary."""
+
+
+def as_study(values: Values) -> PcaStudy:
+    """A study, also from :meth:`PcaStudy.to_dict`."""
+    return values if isinstance(values, PcaStudy) else PcaStudy.from_dict(values)

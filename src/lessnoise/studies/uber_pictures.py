@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from lessnoise.studies.uber import Attack, StudyRow, UberResult
+    from lessnoise.studies.uber_results import Attack, StudyRow, UberResult
 
     Array = NDArray[np.float64]
     Rows = tuple[StudyRow, ...]

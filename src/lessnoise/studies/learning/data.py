@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
 import tarfile
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from lessnoise import validation
+from lessnoise.data.fetch import VARIABLE, PublicFile, cache_folder, read_public
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
     Bytes = NDArray[np.uint8]
 
-VARIABLE = "LESSNOISE_DATA"
 MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 CIFAR_SOURCE = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+_ARCHIVE = "cifar-10-binary.tar.gz"
 _MNIST = {  # sha256 of the decompressed files
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
@@ -45,55 +44,70 @@ class Images(NamedTuple):
     test_labels: Bytes
 
 
-def load(data: str, folder: str | os.PathLike[str] | None = None, *, download: bool = False) -> Images:
-    """The data set from a folder (or the one that LESSNOISE_DATA names), searched with its subfolders.
+def load(data: str, folder: str | os.PathLike[str] | None = None) -> Images:
+    """The data set from a folder, or from the one that $LESSNOISE_DATA names; without either, from the public source.
 
-    With ``download`` what is not there is fetched from the public source into that folder.
+    What is downloaded stays in the cache. Content that is not the expected one is refused.
     """
     validation.choice("data", data, ("mnist", "cifar10"))
-    named = folder if folder is not None else os.environ.get(VARIABLE)
-    if named is None:
-        raise InvalidInput(f"folder=None: pass the folder that holds {data}, or name it in the variable {VARIABLE}.")
-    place = Path(named)
-    if not place.is_dir():
-        raise InvalidInput(f"folder={place} does not exist: create it, or name the one that holds {data}.")
-    return _mnist(place, download) if data == "mnist" else _cifar(place, download)
+    return _mnist(folder) if data == "mnist" else _cifar(folder)
 
 
-def _mnist(folder: Path, download: bool) -> Images:
+def _mnist(folder: str | os.PathLike[str] | None) -> Images:
     parts = []
     for name, digest in _MNIST.items():
-        packed, plain = _find(folder, f"{name}.gz"), _find(folder, name)
-        if packed is None and plain is None:
-            if not download:
-                raise _missing(folder, f"{name}.gz", MNIST_SOURCE)
-            packed = _fetch(f"{MNIST_SOURCE}{name}.gz", folder / f"{name}.gz")
-        content = plain.read_bytes() if plain is not None else gzip.decompress((packed or folder).read_bytes())
-        _check(content, digest, name)
-        if "images" in name:
-            parts.append(np.frombuffer(content, dtype=np.uint8, offset=16).reshape(-1, 28, 28, 1))
-        else:
-            parts.append(np.frombuffer(content, dtype=np.uint8, offset=8))
+        file = PublicFile((name,), digest, f"{MNIST_SOURCE}{name}.gz")
+        content = np.frombuffer(read_public("MNIST", (file,), folder), dtype=np.uint8)
+        parts.append(content[16:].reshape(-1, 28, 28, 1) if "images" in name else content[8:])
     return Images(*parts)
 
 
-def _cifar(folder: Path, download: bool) -> Images:
+def _cifar(folder: str | os.PathLike[str] | None) -> Images:
     """The binary archive, or PNG files of 10,000 rows with one image each and JSON lists of labels."""
-    archive = _find(folder, "cifar-10-binary.tar.gz")
-    if archive is None and _find(folder, "test_batch.png") is not None:
-        found = _from_png(folder)
-    else:
-        if archive is None:
-            if not download:
-                raise _missing(folder, "cifar-10-binary.tar.gz", CIFAR_SOURCE)
-            archive = _fetch(CIFAR_SOURCE, folder / "cifar-10-binary.tar.gz")
+    chosen = folder if folder is not None else os.environ.get(VARIABLE)
+    place = _downloaded() if chosen is None else Path(chosen)
+    if not place.is_dir():
+        raise InvalidInput(f"data={place} is not a folder: pass the folder that holds {_ARCHIVE}.")
+    archive = _find(place, _ARCHIVE)
+    if archive is not None:
         found = _from_archive(archive)
+    elif _find(place, "test_batch.png") is not None:
+        found = _from_png(place)
+    else:
+        raise _missing(place, _ARCHIVE)
     for part, pixels, labels in (
         ("train", found.train, found.train_labels),
         ("test", found.test, found.test_labels),
     ):
-        _check(pixels.tobytes() + labels.tobytes(), _CIFAR[part], f"CIFAR-10 {part} data")
+        digest = hashlib.sha256(pixels.tobytes() + labels.tobytes()).hexdigest()
+        if digest != _CIFAR[part]:
+            raise InvalidInput(
+                f"sha256={digest[:16]}... of the CIFAR-10 {part} data is not {_CIFAR[part][:16]}...: fetch it again."
+            )
     return found
+
+
+def _downloaded() -> Path:
+    """The folder of the cache with the archive in it."""
+    from urllib.request import urlopen
+
+    from lessnoise import files
+
+    place = cache_folder()
+    if place is None:
+        raise InvalidInput(f"data=None, and there is no cache: name a folder (--data FOLDER, or {VARIABLE}).")
+    if not (place / _ARCHIVE).is_file():
+        try:
+            with urlopen(CIFAR_SOURCE, timeout=60) as answer:
+                content = answer.read()
+        except OSError as error:
+            raise InvalidInput(
+                f"data=None, and {CIFAR_SOURCE} could not be downloaded ({error}): save it in a folder and pass that "
+                f"folder (--data FOLDER, or the environment variable {VARIABLE})."
+            ) from None
+        place.mkdir(parents=True, exist_ok=True)
+        files.write_together({place / _ARCHIVE: lambda file: file.write(content)}, force=True)
+    return place
 
 
 def _from_archive(path: Path) -> Images:
@@ -120,7 +134,7 @@ def _from_png(folder: Path) -> Images:
     def pixels(name: str) -> Bytes:
         path = _find(folder, name)
         if path is None:
-            raise _missing(folder, name, CIFAR_SOURCE)
+            raise _missing(folder, name)
         with Image.open(path) as picture:
             rows: Bytes = np.asarray(picture.convert("RGB"), dtype=np.uint8)
         return rows.reshape(-1, 32, 32, 3)
@@ -130,7 +144,7 @@ def _from_png(folder: Path) -> Images:
             path = _find(folder, name)
             if path is not None:
                 return np.array(json.loads(path.read_text()), dtype=np.uint8).ravel()
-        raise _missing(folder, names[0], CIFAR_SOURCE)
+        raise _missing(folder, names[0])
 
     train = np.concatenate([pixels(f"data_batch_{i}.png") for i in range(1, 6)])
     return Images(
@@ -146,29 +160,5 @@ def _find(folder: Path, name: str) -> Path | None:
     return direct if direct.is_file() else next(iter(sorted(folder.rglob(name))), None)
 
 
-def _fetch(address: str, path: Path) -> Path:
-    from lessnoise import files
-
-    try:
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            content = answer.read()
-    except OSError as error:
-        raise InvalidInput(
-            f"source={address} cannot be reached ({error}): put {path.name} into {path.parent} by hand."
-        ) from None
-    files.write_together({path: lambda file: file.write(content)}, force=True)
-    return path
-
-
-def _check(content: bytes, digest: str, name: str) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != digest:
-        raise InvalidInput(
-            f"sha256={found[:16]}... of {name} is not {digest[:16]}...: the file is damaged; fetch it anew."
-        )
-
-
-def _missing(folder: Path, name: str, source: str) -> InvalidInput:
-    return InvalidInput(
-        f"folder={folder} has no {name}: put it there from {source}, or pass download=True (--download)."
-    )
+def _missing(folder: Path, name: str) -> InvalidInput:
+    return InvalidInput(f"data={folder} holds no {name}: save {CIFAR_SOURCE} there, or leave the folder out.")

@@ -14,25 +14,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.audit import AuditReport, audit
+from lessnoise.audit.laws import draw_many
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
 from lessnoise.studies.learning import settings
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.learn.plan import TrainingPlan
+    from lessnoise.mechanism.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
 class Membership:
-    """How well an attacker tells, from one step, whether a record was in the batch."""
+    """How well an attacker tells, from one step, whether a record was in the batch.
+
+    ``epsilon`` is the one claimed for the whole training. Scores are places of noisy sums along the record's gradient,
+    in clipping norms, for the picture: around 0 without the record, around 1 with it.
+    """
 
     method: str
     advantage_proved: float
     advantage_limit: float
     advantage_claimed: float | None
     report: AuditReport
+    epsilon: float | None
+    scores_without: NDArray[np.float64]
+    scores_with: NDArray[np.float64]
 
     @property
     def right_proved(self) -> float:
@@ -53,6 +62,7 @@ class Membership:
         """Plain values, ready for JSON."""
         return {
             "method": self.method,
+            "training_claimed_epsilon": self.epsilon,
             "right_guesses_proved": self.right_proved,
             "right_guesses_limit": self.right_limit,
             "right_guesses_claimed": self.right_claimed,
@@ -67,8 +77,12 @@ def membership(
     gradient: ArrayLike | None = None,
     samples: int = 4000,
     rng: np.random.Generator | None = None,
+    epsilon: float | None = None,
+    shown: int = 0,
 ) -> Membership:
     """Attack one step of a training; ``gradient`` is the record's clipped one (left out: any of full length).
+
+    ``shown`` noisy sums of each kind are kept for the picture.
 
     >>> case = settings.CASES["mnist"]
     >>> step = settings.plan_of(case, case.budgets[0], "dpsgd")
@@ -91,7 +105,30 @@ def membership(
     report = audit(
         mechanism, without, with_record, claim=Guarantee(0.0, limit), samples=samples, rng=rng, progress=False
     )
-    return Membership(method, report.delta, limit, _claimed(mechanism.claim), report)
+    direction = np.eye(1, mechanism.dimension)[0] if with_record is None else with_record.reshape(-1) / length
+    shift = 1.0 if with_record is None else length / mechanism.sensitivity
+    places = _places(mechanism, direction, 2 * shown, np.random.default_rng() if rng is None else rng)
+    return Membership(
+        method,
+        report.delta,
+        limit,
+        _claimed(mechanism.claim),
+        report,
+        epsilon,
+        places[:shown],
+        places[shown:] + shift,
+    )
+
+
+def _places(
+    mechanism: Mechanism, direction: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Noise along a direction, in clipping norms."""
+    places = np.empty(count)
+    for start in range(0, count, 50):  # a few at a time, to save memory
+        part = places[start : start + 50]
+        part[:] = draw_many(mechanism.law, mechanism.shape, part.size, rng).reshape(part.size, -1) @ direction
+    return places / mechanism.sensitivity
 
 
 def _claimed(claim: Guarantee | None) -> float | None:
@@ -103,7 +140,11 @@ def _claimed(claim: Guarantee | None) -> float | None:
 
 
 def demonstration(
-    data: str = "mnist", samples: int = 4000, seed: int = 0, gradient: ArrayLike | None = None
+    data: str = "mnist",
+    samples: int = 4000,
+    seed: int = 0,
+    gradient: ArrayLike | None = None,
+    shown: int = 1000,
 ) -> list[Membership]:
     """R1SMG at the published scale beside DP-SGD, at the data set's two budgets."""
     case = settings.CASES[data]
@@ -112,5 +153,9 @@ def demonstration(
         for method in ("r1smg-published", "dpsgd"):
             plan = settings.plan_of(case, budget, method)
             rng = np.random.default_rng(seed)
-            found.append(membership(plan, method, gradient=gradient, samples=samples, rng=rng))
+            found.append(
+                membership(
+                    plan, method, gradient=gradient, samples=samples, rng=rng, epsilon=budget.epsilon, shown=shown
+                )
+            )
     return found

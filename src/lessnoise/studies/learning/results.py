@@ -29,7 +29,9 @@ NAMES = {
     "strong": "strong recipe",
 }
 CHECKPOINT = 0.95
-"""Test accuracy whose first epoch the paper reports for MNIST at epsilon = 16.983: 5 for R1SMG, 14 for DP-SGD."""
+"""Test accuracy whose first epoch the paper reports."""
+PAPER_CHECKPOINTS = {("mnist", 16.983): {"r1smg-published": 5, "dpsgd": 14}}
+"""About the epochs in which the paper's lines reach it."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,7 @@ class Curve:
     @property
     def first_checkpoint(self) -> int | None:
         """The first epoch after which mean test accuracy is 95%."""
-        reached = np.flatnonzero(self.test[:, 0] >= CHECKPOINT)
-        return int(reached[0]) + 1 if reached.size else None
+        return _first(self.test[:, 0])
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,48 @@ def guarantee_text(plan: dict[str, Any]) -> str:
     """What a line really guarantees, from the stored plan."""
     found = plan["epsilon_at_1e-5"]
     if found is None:
-        return f"delta >= {down(plan['delta'][0], 6)} at epsilon = {plan['epsilon']:g}: no privacy"
-    return f"({up(found[1], 4)}, 1e-05)-DP"
+        return f"delta >= {down(plan['delta'][0], 6)} at that epsilon: no privacy"
+    return f"({up(found[1], 5)}, 1e-5)-DP"
+
+
+def exact_guarantee(data: str, method: str, epsilon: float) -> str:
+    """What a line of the study really guarantees.
+
+    >>> exact_guarantee("mnist", "dpsgd", 1.795)
+    '(1.6369, 1e-5)-DP'
+    """
+    return guarantee_text(settings.stored_plans()[settings.key(data, method, epsilon)])
+
+
+def checkpoints(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[dict[str, Any]]:
+    """First epochs at 95% test accuracy, ours beside the paper's, for the lines whose epoch the paper reports.
+
+    Ours over seeds: of the mean curve, and of the first and last seed to arrive (None: one never does).
+    """
+    found = []
+    for (data, epsilon), paper in PAPER_CHECKPOINTS.items():
+        result = read_result(data)
+        for method, epoch in paper.items() if result is not None else ():
+            runs = [run for run in result["runs"] if (run["method"], run["epsilon"]) == (method, epsilon)]  # type: ignore[index]
+            arrivals = [_first(np.array(run["test"])) for run in runs]
+            here = [arrival for arrival in arrivals if arrival is not None]
+            found.append(
+                {
+                    "data": data,
+                    "claimed_epsilon": epsilon,
+                    "method": method,
+                    "paper": epoch,
+                    "mean_curve": _first(_bands(runs, "test")[:, 0]) if runs else None,
+                    "first_seed": min(here, default=None),
+                    "last_seed": max(here) if here and len(here) == len(arrivals) else None,
+                }
+            )
+    return found
+
+
+def _first(test: NDArray[np.float64]) -> int | None:
+    reached = np.flatnonzero(test >= CHECKPOINT)
+    return int(reached[0]) + 1 if reached.size else None
 
 
 def table(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[Row]:

@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run_study(
     only: Sequence[str],
     *,
-    data: Path,
+    data: Path | None,
     out: Path,
     epochs: int | None = None,
     seeds: int = 3,
@@ -219,11 +219,9 @@ def run_study(
     deadline = time.monotonic() + 60.0 * minutes
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     out.mkdir(parents=True, exist_ok=True)
-    for name in only:
-        if name == "strong":
-            continue
+    found = {name: load(name, data) for name in only if name != "strong"}  # what is missing is missed before training
+    for name, images in found.items():
         case = settings.CASES[name]
-        images = load(name, data)
         if records is not None:
             images = images._replace(train=images.train[:records], train_labels=images.train_labels[:records])
         train_case(

@@ -141,7 +141,7 @@ def sweep(
 
 def run_strong(
     *,
-    data: Path,
+    data: Path | None,
     out: Path,
     seeds: int,
     device: str,
