@@ -101,8 +101,10 @@ def _(shown: Release, axes: Axes) -> None:
     noise = "noise depends on the data" if deviation is None else f"noise of standard deviation {deviation:.4g}"
     axes.set_title(f"{mechanism.name}, {noise}{private}", loc="left", fontsize=10.0)
     if value.ndim == 2 and min(value.shape) > 1:
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.yaxis.get_major_locator().set_params(integer=True)
+        from matplotlib.ticker import MaxNLocator
+
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         image = axes.imshow(value, aspect="auto", interpolation="nearest", cmap="cividis")
         figure = axes.get_figure()
         assert figure is not None
