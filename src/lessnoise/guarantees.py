@@ -9,6 +9,7 @@ from typing import Any
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down, up
+from lessnoise.shown import Plotted, Shown
 
 
 class Neighbours(enum.Enum):
@@ -31,7 +32,7 @@ class Neighbours(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(Shown):
     """(epsilon, delta)-differential privacy with respect to one neighbouring relation.
 
     >>> print(Guarantee(1, 1e-6))
@@ -77,7 +78,7 @@ class Claim(Guarantee):
 
 
 @dataclass(frozen=True, slots=True)
-class Bracket:
+class Bracket(Shown):
     """A proved interval around a computed privacy number: ``lower <= truth <= upper``.
 
     The upper end is the safe side of every delta and every epsilon.
@@ -120,7 +121,7 @@ class Bracket:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Plotted):
     """A claim beside the truth.
 
     ``exact`` brackets the mechanism's delta at the claimed epsilon. ``holds`` is True only when

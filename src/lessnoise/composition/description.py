@@ -13,6 +13,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import values_drawn
+from lessnoise.shown import Plotted
 
 SCHEMA = 1
 _MOST_STEPS = 10**12
@@ -51,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Composition:
+class Composition(Plotted):
     """Several releases about the same individuals, each of which may depend on the results before it.
 
     Build one with :func:`lessnoise.compose`, ``mechanism.repeat(n)`` or ``mechanism.subsample(rate).repeat(n)``.

@@ -14,6 +14,7 @@ from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import store, total
 from lessnoise.rounding import down, up
+from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +42,7 @@ class Record:
     note: str
 
 
-class Ledger:
+class Ledger(Plotted):
     """A privacy budget in a file. Open or create one with :meth:`open`.
 
     >>> import tempfile, pathlib, numpy as np, lessnoise as ln

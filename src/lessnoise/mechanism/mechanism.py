@@ -15,6 +15,7 @@ from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.design import Design
 from lessnoise.mechanism.sampling import draw
+from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class Mechanism(Plotted):
     """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart.
 
     Build one with a builder such as :func:`lessnoise.analytic_gaussian`. Everything below is computed
