@@ -4,12 +4,14 @@ import contextlib
 import itertools
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+_PATIENCE = 120
 _FLAGS = (
     "--headless",
     "--no-sandbox",  # tests may run as root in a container
@@ -64,9 +66,10 @@ class Tab:
     def _wait(self, wanted):
         while True:
             while b"\0" not in self._buffer:
-                received = os.read(self._read, 1 << 20)
+                ready, _, _ = select.select([self._read], [], [], _PATIENCE)
+                received = os.read(self._read, 1 << 20) if ready else b""
                 if not received:
-                    raise RuntimeError("Chromium ended")
+                    raise RuntimeError("Chromium ended" if ready else f"Chromium was silent for {_PATIENCE} s")
                 self._buffer += received
             text, self._buffer = self._buffer.split(b"\0", 1)
             answer = json.loads(text)

@@ -399,6 +399,39 @@ def test_tables_and_pictures_come_from_the_result_files(tmp_path):
         results.read("mnist", tmp_path)
 
 
+def test_the_docs_quote_the_stored_results():
+    text = (Path(__file__).parents[1] / "docs" / "study-learning.md").read_text(encoding="utf-8")
+    labels = {
+        "sgd": "| SGD |",
+        "dpsgd": "| DP-SGD, \N{GREEK SMALL LETTER SIGMA} = ",
+        "dpsgd-exact": "| DP-SGD, calibrated exactly |",
+        "r1smg-published": "| R1SMG as published |",
+        "r1smg": "| R1SMG, calibrated exactly |",
+        "strong": "| strong recipe |",
+    }
+    rows = results.table()
+    table = text[text.index("## What each line guarantees") : text.index("## Was the record")]
+    for method, label in labels.items():
+        accuracies = [f"{row.accuracy:.1%}" for row in rows if row.method == method]
+        quoted = [line.rsplit("|", 2)[1].strip(" *") for line in table.splitlines() if label in line]
+        assert quoted == accuracies, method
+    for row in rows:
+        if row.method == "strong":
+            assert f"| {row.accuracy:.2%} | {row.spread[0]:.2%} to {row.spread[1]:.2%} |" in text
+    for found in results.checkpoints():
+        ends = f"{found['first_seed']} and {found['last_seed']}"
+        assert f"| about {found['paper']} | {found['mean_curve']} | {ends} |" in text
+
+
+@pytest.mark.parametrize(("data_set", "least"), [("mnist", 0.98), ("cifar10", 0.65)])
+def test_the_stored_strong_runs_beat_dp_sgd_at_the_same_exact_budget(data_set, least):
+    rows = {(row.method, row.epsilon): row for row in results.table() if row.data == data_set}
+    budget = settings.CASES[data_set].budgets[0].epsilon
+    assert rows["strong", budget].spread[0] >= least
+    assert rows["strong", budget].spread[0] > rows["dpsgd-exact", budget].spread[1]
+    assert settings.stored_plans()[settings.key(data_set, "strong", budget)]["delta"][1] <= 1e-5
+
+
 def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
     case = settings.CASES["mnist"]
     rng = np.random.default_rng(0)

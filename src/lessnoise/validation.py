@@ -5,8 +5,9 @@ Each message is one sentence: the offending ``name=value``, then what to do abou
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -118,8 +119,21 @@ def whole_number(name: str, value: object, minimum: int = 1) -> int:
 def choice(name: str, value: object, allowed: Sequence[object]) -> None:
     """One of a short list of allowed values."""
     if value not in allowed or isinstance(value, bool):  # True == 1
-        options = ", ".join(repr(option) for option in allowed)
-        raise InvalidInput(f"{name}={value!r} is not known: choose one of {options}.")
+        raise unknown(name, value, allowed)
+
+
+def unknown(name: str, value: object, allowed: Iterable[object]) -> InvalidInput:
+    """The error for a value that is not on a list, with the nearest one that is.
+
+    >>> print(unknown("mechanism", "lapalce", ["l2", "laplace"]))
+    mechanism='lapalce' is not known: did you mean 'laplace'? The choices are 'l2', 'laplace'.
+    """
+    known = list(allowed)
+    near = difflib.get_close_matches(str(value), [str(option) for option in known], 1)
+    options = ", ".join(repr(option) for option in known)
+    if near:
+        return InvalidInput(f"{name}={value!r} is not known: did you mean {near[0]!r}? The choices are {options}.")
+    return InvalidInput(f"{name}={value!r} is not known: choose one of {options}.")
 
 
 def generator(rng: object) -> np.random.Generator | None:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from lessnoise.cli.app import AsJson, Force, app, console, print_json
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+    Force,
+)
 from lessnoise.cli.progress import progress_bar
 from lessnoise.cli.study_learning import learning
 

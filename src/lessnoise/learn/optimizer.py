@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -53,8 +54,8 @@ class MechanismOptimizer(DPOptimizer):
             )
         self._check_sampler()
         super().clip_and_accumulate()
-        total = sum((p.summed_grad.sum() for p in self.params), start=torch.zeros((), device=self.params[0].device))
-        if not bool(torch.isfinite(total)):
+        # Clipped gradients do not overflow in a sum, so that it is finite if and only if all of them are.
+        if not math.isfinite(torch.cat([p.summed_grad.reshape(-1) for p in self.params]).sum().item()):
             for p in self.params:
                 p.summed_grad = None
             raise InvalidInput(

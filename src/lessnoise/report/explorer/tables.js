@@ -22,6 +22,11 @@ function mechanismHead(row, labelOf) {
   return head;
 }
 
+/** "lower to upper", breaking only between the words. */
+function bracketEnds(text) {
+  return text.split(" ").flatMap((word, i) => [...(i ? [" "] : []), node("span", { class: "lnx-whole" }, word)]);
+}
+
 /** One row a mechanism. Certified rows carry the library's own words for the bracket. */
 export function fillTable(body, rows, labelOf) {
   body.replaceChildren(
@@ -31,7 +36,7 @@ export function fillTable(body, rows, labelOf) {
         { "data-m": row.name, "data-source": row.certified ? "library" : "page" },
         mechanismHead(row, labelOf),
         node("td", {}, row.claimed === null ? "none" : nearest(row.claimed, 6)),
-        node("td", { class: "lnx-exact" }, row.bracket ?? upwards(row.exact)),
+        node("td", { class: "lnx-exact" }, ...bracketEnds(row.bracket ?? upwards(row.exact))),
         node("td", {}, row.claimed === null ? "" : verdict(row)),
         node("td", {}, relativeLoss(row.relative)),
         node("td", {}, nearest(row.loss)),

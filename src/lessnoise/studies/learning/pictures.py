@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style
+from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
 from lessnoise.rounding import down, up
 from lessnoise.studies.learning import settings
 from lessnoise.studies.learning.results import CHECKPOINT, NAMES, PAPER_CHECKPOINTS, curves, exact_guarantee, read
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from lessnoise.studies.learning.membership import Membership
     from lessnoise.studies.learning.results import Curve
@@ -33,6 +33,7 @@ METHOD_COLOURS = {
 _LINES: dict[str, Any] = {"dpsgd-exact": (0, (5, 2)), "r1smg-published": LINES["r1smg-published"], "strong": ":"}
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 _PARTS = {"test": "accuracy on the test set", "train": "accuracy on training records"}
+_WIDTH, _HEIGHT = 10.5, 8.6  # inches, of one data set
 _WITHOUT, _WITH = "#999999", "#CC3311"
 
 
@@ -40,6 +41,17 @@ def figures(read_result: Reader = read, found: Sequence[Membership] = ()) -> dic
     """Every picture there are results for, by name: "mnist", "cifar10", "membership"."""
     drawn = {name: accuracy_figure(name, read_result) for name in settings.CASES if read_result(name) is not None}
     return drawn | ({"membership": membership_figure(found)} if found else {})
+
+
+def learning_svg(read_result: Reader = read) -> bytes:
+    """All accuracies there are results for, one data set below the other."""
+    names = [name for name in settings.CASES if read_result(name) is not None] or list(settings.CASES)[:1]
+    with style():
+        figure = blank(_WIDTH, _HEIGHT * len(names))
+        parts = figure.subfigures(len(names), 1, squeeze=False)
+        for part, name in zip(parts.flat, names, strict=True):
+            _accuracy(part, name, read_result)
+        return svg(figure)
 
 
 def accuracy_figure(data: str, read_result: Reader = read) -> Figure:
@@ -50,28 +62,33 @@ def accuracy_figure(data: str, read_result: Reader = read) -> Figure:
     >>> accuracy_figure("mnist").get_size_inches().tolist()
     [10.5, 8.6]
     """
+    with style():
+        figure = blank(_WIDTH, _HEIGHT)
+        _accuracy(figure, data, read_result)
+        return figure
+
+
+def _accuracy(figure: FigureBase, data: str, read_result: Reader) -> None:
     case, result, strong = settings.CASES[data], read_result(data), read_result("strong")
     found = [] if result is None else curves(result)
-    with style():
-        figure = blank(10.5, 8.6)
-        axes = figure.subplots(2, len(case.budgets), sharex=True, sharey=True)
-        for column, budget in enumerate(case.budgets):
-            shown = [curve for curve in found if curve.epsilon in (None, budget.epsilon)]
-            for row, part in enumerate(_PARTS):
-                panel: Axes = axes[row][column]
-                _lines(panel, shown, part)
-                if budget.epsilon == settings.STRONG[data].epsilon:
-                    _strong(panel, [] if strong is None else strong["runs"], data, part)
-                _dress(panel, part, first=column == 0)
-            top = axes[0][column]
-            top.set_title(f"{TITLES[data]}, claimed ({budget.epsilon:g}, 1e-5)", loc="left", fontweight="bold")
-            if data == "mnist":
-                _enlarged(top, shown, PAPER_CHECKPOINTS.get((data, budget.epsilon), {}))
-            bottom = axes[1][column]
-            bottom.set_xlabel("epoch")
-            _legend(bottom, data, budget.epsilon)
-        figure.subplots_adjust(left=0.078, right=0.985, top=0.965, bottom=0.235, hspace=0.08, wspace=0.05)
-        return figure
+    axes = figure.subplots(2, len(case.budgets), sharex=True, sharey=True)
+    for column, budget in enumerate(case.budgets):
+        shown = [curve for curve in found if curve.epsilon in (None, budget.epsilon)]
+        for row, part in enumerate(_PARTS):
+            panel: Axes = axes[row][column]
+            _lines(panel, shown, part)
+            if budget.epsilon == settings.STRONG[data].epsilon:
+                _strong(panel, [] if strong is None else strong["runs"], data, part)
+            _dress(panel, part, first=column == 0)
+        top, bottom = axes[0][column], axes[1][column]
+        top.set_title(f"{TITLES[data]}, claimed ({budget.epsilon:g}, 1e-5)", loc="left", fontweight="bold")
+        if data == "mnist":
+            inner = _enlarged(top, shown, PAPER_CHECKPOINTS.get((data, budget.epsilon), {}))
+            if budget.epsilon == settings.STRONG[data].epsilon:
+                _strong(inner, [] if strong is None else strong["runs"], data, "test")
+        bottom.set_xlabel("epoch")
+        _legend(bottom, data, budget.epsilon)
+    figure.subplots_adjust(left=0.078, right=0.985, top=0.965, bottom=0.235, hspace=0.08, wspace=0.05)
 
 
 def _lines(axes: Axes, shown: list[Curve], part: str) -> None:
@@ -100,7 +117,7 @@ def _dress(axes: Axes, part: str, *, first: bool) -> None:
         axes.set_ylabel(_PARTS[part])
 
 
-def _enlarged(axes: Axes, shown: list[Curve], paper: dict[str, int]) -> None:
+def _enlarged(axes: Axes, shown: list[Curve], paper: dict[str, int]) -> Axes:
     """The upper part of the panel again, with the accuracy whose first epoch the paper reports."""
     inner = axes.inset_axes((0.30, 0.25, 0.67, 0.46))
     _lines(inner, [curve for curve in shown if curve.method != "r1smg"], "test")
@@ -114,10 +131,11 @@ def _enlarged(axes: Axes, shown: list[Curve], paper: dict[str, int]) -> None:
     for method, epoch in paper.items():
         inner.plot([epoch], [CHECKPOINT], "o", markersize=8, color="white", markeredgecolor=METHOD_COLOURS[method])
     if paper:
-        words = f"the paper: epoch {paper['r1smg-published']} (R1SMG), epoch {paper['dpsgd']} (DP-SGD)"
+        words = f"the paper: epoch {paper['r1smg-published']} (R1SMG), {paper['dpsgd']} (DP-SGD)"
         inner.text(0.98, 0.05, words, transform=inner.transAxes, ha="right", fontsize=8, color=INK).set_bbox(
             {"facecolor": "white", "alpha": 0.85, "linewidth": 0.0, "pad": 1.5}
         )
+    return inner
 
 
 def _legend(axes: Axes, data: str, epsilon: float) -> None:
