@@ -83,6 +83,7 @@ from lessnoise.cli import (  # noqa: E402
     ledger,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401
+    reproduce,  # noqa: F401
     selftest,  # noqa: F401
     study,  # noqa: F401
     study_pca,  # noqa: F401

@@ -41,21 +41,12 @@ def colour(row: StudyRow) -> str:
 
 def privacy(row: StudyRow) -> str:
     """Claimed and exact privacy, in few words."""
-    claim = row.verdict.claimed
-    relation = "" if claim.neighbours.value == "replace" else ", add/remove"
-    if row.holds:
-        return f"{text.pair(claim)}{relation}: proved"
-    return f"claims {text.pair(claim)}{relation}; exact delta {exact(row)}"
+    return text.privacy(row.verdict)
 
 
 def exact(row: StudyRow) -> str:
     """The exact delta at the claimed epsilon, or its proved lower end where the bracket is wide."""
-    bracket = row.verdict.exact
-    if bracket.lower == 0.0 < bracket.upper:
-        return f"at most {text.at_most(bracket.upper, 2)}"
-    if bracket.upper > 1.5 * bracket.lower > 0.0:
-        return f"at least {text.at_least(bracket.lower, 2)}"
-    return text.exact(bracket)
+    return text.exact_delta(row.verdict)
 
 
 # Maps.

@@ -1,0 +1,61 @@
+"""Case study III: training networks. Full runs take a GPU, so their results come with the library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lessnoise.reproduce.item import Made, Settings, Work, tick
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lessnoise.reproduce.item import Numbers, Progress
+
+
+def make(folder: str | None, progress: Progress | None, *, seed: int, samples: int) -> Made:
+    """The stored curves with the exact privacy of every line, and an attack on one step."""
+    from lessnoise.studies.learning import results, settings
+    from lessnoise.studies.learning.membership import demonstration
+    from lessnoise.studies.learning.pictures import learning_svg
+
+    def only(data: str, name: str) -> dict[str, Any] | None:
+        return results.read(name) if name in (data, "strong") else None
+
+    tick(progress, "stored results", 0, 2)
+    pictures = {
+        f"learning-{data}.svg": learning_svg(lambda name, data=data: only(data, name))  # type: ignore[misc]
+        for data in settings.CASES
+    }
+    tick(progress, "attack on one step", 1, 2)
+    attacked = [found.to_dict() for found in demonstration(samples=samples, seed=seed)] if samples else []
+    numbers = {
+        "rows": [row.to_dict() for row in results.table()],
+        "names": results.NAMES,
+        "plans": {name: _plan(plan) for name, plan in settings.stored_plans().items()},
+        "membership": attacked,
+        "cases": {
+            name: {"records": c.records, "parameters": c.parameters, "epochs": c.epochs, "batch": c.batch}
+            for name, c in settings.CASES.items()
+        },
+        "runs": {name: _origin(results.read(name)) for name in settings.CASES},
+    }
+    return Made(numbers, pictures)
+
+
+def _plan(plan: dict[str, Any]) -> Numbers:
+    return {name: plan[name] for name in ("epsilon", "delta", "epsilon_at_1e-5")}
+
+
+def _origin(result: dict[str, Any] | None) -> Numbers | None:
+    """Where and when a stored result was made, with how many seeds."""
+    if result is None:
+        return None
+    seeds = len({run["seed"] for run in result["runs"]})
+    return {"device": result["device"], "date": result["date"], "seeds": seeds}
+
+
+def _parameters(settings: Settings) -> Numbers:
+    return {"seed": settings.seed, "samples": 1000 if settings.quick else 4000}
+
+
+WORK = Work("learning", _parameters, make)
