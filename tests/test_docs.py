@@ -224,6 +224,11 @@ def test_unknown_commands_and_options_are_noticed(words):
         parse(words)
 
 
+def test_every_command_is_in_the_guide():
+    guide = (DOCS / "howto" / "command-line.md").read_text(encoding="utf-8")
+    assert [name for name in typer.main.get_command(app).commands if f"`{name}`" not in guide] == []
+
+
 # Pages that need an extra.
 
 
