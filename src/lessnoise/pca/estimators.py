@@ -212,8 +212,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
     r"""Principal components under differential privacy, from one noisy covariance (or sampled: "ppca").
 
     The parameters are those of :class:`PrivateCovariance`, with ``n_components`` (all by default). Two more mechanisms
-    sample the components themselves: "ppca", by a Markov chain of ``sweeps`` sweeps, and "ppca-one-by-one". Only ``fit``
-    is private: ``transform`` maps the rows that it is given, without noise.
+    sample the components themselves: "ppca", by a Markov chain of ``sweeps`` sweeps, and "ppca-one-by-one". Only
+    ``fit`` is private: ``transform`` maps the rows that it is given, without noise.
 
     Attributes
     ----------

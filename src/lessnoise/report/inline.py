@@ -41,12 +41,15 @@ def night(colour: str) -> str:
     """The colour that takes another's place on a dark page: greys are turned round, the rest made light enough.
 
     >>> night("#ffffff"), night("#222222"), night("#332288")
-    ('#1f1f1f', '#d2d2d2', '#9485e0')
+    ('#1f1f1f', '#d2d2d2', '#8f7de8')
     """
     red, green, blue = (int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    grey = saturation < _GREY or lightness in (0.0, 1.0)
-    parts = colorsys.hls_to_rgb(hue, 0.93 - 0.81 * lightness if grey else max(lightness, _LIGHTEST), saturation)
+    if saturation < _GREY or lightness in (0.0, 1.0):
+        parts = colorsys.hls_to_rgb(hue, 0.93 - 0.81 * lightness, saturation)
+    else:  # dark colours become vivid ones, so that they still differ from lighter neighbours of their hue
+        vivid = min(1.0, saturation + 0.8 * max(0.0, 0.45 - lightness))
+        parts = colorsys.hls_to_rgb(hue, max(lightness, _LIGHTEST), vivid)
     return "#" + "".join(f"{round(255.0 * part):02x}" for part in parts)
 
 

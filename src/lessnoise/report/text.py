@@ -52,6 +52,8 @@ def exact(bracket: Bracket, digits: int = 4) -> str:
     if bracket.lower < 1.0 and bracket.lower > 1.0 - 10.0 ** (1 - digits):
         shown = 10.0**digits
         return f"above {math.floor(bracket.lower * shown * (1.0 - 1e-12)) / shown:g}"
+    if bracket.lower == 0.0 < bracket.upper:
+        return f"at most {at_most(bracket.upper, 2)}"
     low, high = number(bracket.lower, digits), number(bracket.upper, digits)
     if low == high:
         return low
@@ -66,8 +68,6 @@ def exact_delta(verdict: Verdict) -> str:
     'at least 0.25'
     """
     bracket = verdict.exact
-    if bracket.lower == 0.0 < bracket.upper:
-        return f"at most {at_most(bracket.upper, 2)}"
     if bracket.upper > 1.5 * bracket.lower > 0.0:
         if verdict.holds:
             return f"at most {at_most(bracket.upper, 2)}"

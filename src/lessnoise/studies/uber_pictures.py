@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.report import text
-from lessnoise.report.canvas import COLOURS, GRID, INK, blank, png, style, svg
+from lessnoise.report.canvas import GRID, INK, MORE_COLOURS, blank, png, style, svg
 from lessnoise.report.plots import MAP_COLOURS, VERDICT_COLOURS
 
 if TYPE_CHECKING:
@@ -23,20 +23,11 @@ if TYPE_CHECKING:
 
 _CELL = 5  # pixels per cell of a map
 _EMPTY = (236, 234, 230)  # where the paper knows that nobody can be
-_OTHER_COLOURS = {
-    "mvg-published": "#999933",
-    "mvg": "#999933",
-    "mgm": "#88CCEE",
-    "dawa": "#44AA99",
-    "dawa-dpcomp": "#44AA99",
-    "hb": "#661100",
-    "hb-gaussian": "#CC8866",
-}
 
 
 def colour(row: StudyRow) -> str:
     """One colour per mechanism."""
-    return _OTHER_COLOURS.get(row.key) or COLOURS[row.key]
+    return MORE_COLOURS[row.key]
 
 
 def privacy(row: StudyRow) -> str:

@@ -13,7 +13,6 @@ from lessnoise.reproduce.words.common import chip, count_query, fact, percent, r
 if TYPE_CHECKING:
     from lessnoise.reproduce.item import Numbers
 
-_COLOURS = {"classic-gaussian": "#DDAA33", "analytic-gaussian": "#0077BB", "mvg": "#999933", "r1smg": "#CC6677"}
 _FORMULAS = {
     "classic-gaussian": "C_C = 2 ln(1.25/δ) M/ε²",
     "analytic-gaussian": "C_A = (Φ⁻¹(δ)² + ε) M/ε²",
@@ -35,7 +34,7 @@ def table_1(numbers: Numbers) -> Words:
     lines = [
         (
             row["label"],
-            _COLOURS[row["key"]],
+            row["colour"],
             (
                 _FORMULAS[row["key"]],
                 text.number(row["constant"], 3),

@@ -12,7 +12,7 @@ from lessnoise import theory
 from lessnoise.data.uber import WINDOW_ROWS
 from lessnoise.mechanism import builders, families
 from lessnoise.report import text
-from lessnoise.report.canvas import COLOURS, INK, LINES, blank, style, svg
+from lessnoise.report.canvas import COLOURS, INK, LINES, MORE_COLOURS, blank, style, svg
 from lessnoise.report.plots import VERDICT_COLOURS
 from lessnoise.reproduce.item import Made, Settings, Work, tick
 from lessnoise.reproduce.works.common import COUNT_QUERY, judged, quiet_axes
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
 TAIL = 0.999
 """The quantile of the loss that table 1's "stability" is measured by here."""
-
-_TABLE_COLOURS = {
-    "classic-gaussian": COLOURS["classic-gaussian"],
-    "analytic-gaussian": COLOURS["analytic-gaussian"],
-    "mvg": COLOURS["zhao-gaussian-2"],
-    "r1smg": COLOURS["r1smg-published"],
-}
 
 
 # Table 1.
@@ -46,6 +39,7 @@ def make_table(folder: str | None, progress: Progress | None, **setting: float |
         rows.append(
             {
                 "key": key,
+                "colour": MORE_COLOURS["r1smg-published" if key == "r1smg" else key],
                 **judged(published, label),
                 "constant": constant,
                 "exact_loss": exact.expected_loss,
@@ -91,7 +85,7 @@ def _table_picture(rows: list[Numbers]) -> bytes:
         figure = blank(8.4, 3.3)
         axes = figure.add_axes((0.17, 0.17, 0.80, 0.66))
         for place, row in enumerate(rows):
-            colour = _TABLE_COLOURS[row["key"]]
+            colour = row["colour"]
             marks = (row["constant"], row["expected_loss"], row["exact_loss"])
             axes.plot([min(marks), max(marks)], [place, place], color=colour, linewidth=5, alpha=0.3)
             axes.plot(row["constant"], place, "o", markerfacecolor="white", markeredgecolor=colour, markersize=12)
