@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 from lessnoise import validation
@@ -91,6 +92,9 @@ class Bracket(Shown):
     upper: float
 
     def __post_init__(self) -> None:
+        for end in ("lower", "upper"):
+            if isinstance(getattr(self, end), bool) or not isinstance(getattr(self, end), Real):
+                raise InvalidInput(f"{end}={getattr(self, end)!r} is not a number: pass an int or a float.")
         if not self.lower <= self.upper:
             raise InvalidInput(f"lower={self.lower} exceeds upper={self.upper}: swap the ends of the bracket.")
 

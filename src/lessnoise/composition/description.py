@@ -161,6 +161,7 @@ class Composition(Plotted):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Composition:
         """The inverse of :meth:`to_dict`."""
+        values = validation.fields(values, ("schema", "parts"), "composition")
         if values.get("schema") != SCHEMA:
             raise InvalidInput(
                 f"schema={values.get('schema')!r} is not {SCHEMA}: this composition was written by another version "
@@ -175,7 +176,7 @@ class Composition(Plotted):
     @classmethod
     def from_json(cls, text: str) -> Composition:
         """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(validation.json_object(text, "composition"))
 
 
 def compose(*releases: Mechanism | Composition) -> Composition:

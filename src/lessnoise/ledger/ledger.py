@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from lessnoise.rounding import down, up
 from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
-    import os
     import sqlite3
 
     from lessnoise.mechanism.mechanism import Mechanism
@@ -83,6 +83,8 @@ class Ledger(Plotted):
         An existing ledger keeps its budget: what is stated here must agree with it. A file that is something else, is
         damaged, or was written by a newer version is refused and left as it is.
         """
+        if not isinstance(path, (str, os.PathLike)):
+            raise InvalidInput(f"path={path!r} is not a path: pass the name of the ledger's file.")
         place = Path(path)
         file = store.Store(place)
         stated = _stated(epsilon, delta, neighbours)

@@ -180,6 +180,8 @@ class Mechanism(Plotted):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Mechanism:
         """The inverse of :meth:`to_dict`."""
+        needed = ("schema", "name", "noise", "shape", "sensitivity", "neighbours", "claim")
+        values = validation.fields(values, needed, "description")
         if values.get("schema") != SCHEMA:
             raise InvalidInput(
                 f"schema={values.get('schema')!r} is not {SCHEMA}: this description was written by another version "
@@ -203,4 +205,4 @@ class Mechanism(Plotted):
     @classmethod
     def from_json(cls, text: str) -> Mechanism:
         """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(validation.json_object(text, "description"))

@@ -74,6 +74,8 @@ def release(
 
 
 def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:
+    if ledger is not None and not hasattr(ledger, "spend"):
+        raise InvalidInput(f"ledger={ledger!r} is not a ledger: pass Ledger.open(path).")
     if ledger is None and partition is not None:
         raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
     if ledger is not None and rng is not None:
