@@ -128,7 +128,8 @@ class PrivateCovariance(_PrivateMoments):
         The largest l2 norm of a row; longer rows are scaled down to it.
     bounds
         Instead of ``clip_norm``: (low, high), numbers or one number for each column; entries outside are moved to the
-        nearer end. Both limits are public knowledge and must not be read from the data.
+        nearer end. With both, and ``center``, the norm is measured from the midpoint of the bounds. Limits are public
+        knowledge and must not be read from the data.
     center
         Take deviations from the (noisy) mean, over n - 1; otherwise second moments around 0, over n.
     neighbours
@@ -212,8 +213,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
     r"""Principal components under differential privacy, from one noisy covariance (or sampled: "ppca").
 
     The parameters are those of :class:`PrivateCovariance`, with ``n_components`` (all by default). Two more mechanisms
-    sample the components themselves: "ppca", by a Markov chain of ``sweeps`` sweeps, and "ppca-one-by-one". Only
-    ``fit`` is private: ``transform`` maps the rows that it is given, without noise.
+    sample the components themselves: "ppca", by a Markov chain of ``sweeps`` sweeps, and "ppca-one-by-one".
+    Only ``fit`` is private: ``transform`` maps the rows that it is given, without noise.
 
     Attributes
     ----------
