@@ -13,8 +13,10 @@ _PROBE = """<script>
 addEventListener("error", e => errors.push(String(e.message)));
 addEventListener("load", () => setTimeout(() => {
   const root = document.documentElement, wide = root.clientWidth;
+  const inside = e => e && e !== document.body
+    && (getComputedStyle(e).overflowX !== "visible" || inside(e.parentElement));
   const over = [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > wide + 1
-    && !e.closest(".scroll, .card, nav, .skip")).map(e => e.tagName + "." + e.className).slice(0, 5);
+    && !inside(e.parentElement)).map(e => e.tagName + "." + e.className).slice(0, 5);
   parent.postMessage({errors, width: innerWidth, client: wide, scroll: root.scrollWidth, over,
     dark: matchMedia("(prefers-color-scheme: dark)").matches}, "*");
 }, 50));

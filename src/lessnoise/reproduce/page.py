@@ -36,7 +36,7 @@ def report_html(run: Run) -> str:
             '<main id="main">',
             _part("The paper's figures and tables", [s for s in run.sections if not s.ours], run, words),
             _part("Ours", [s for s in run.sections if s.ours], run, words),
-            _explorer(),
+            _explorer(run),
             "</main>",
             "</div>",
             _footer(run),
@@ -109,6 +109,8 @@ def _contents(run: Run, words: dict[str, Words | None]) -> str:
     for title, sections in groups:
         if sections:
             items = "\n".join(_link(section, words[section.name] is None) for section in sections)
+            if title == "Ours" and _has_explorer(run):
+                items += '\n<li><a href="#explorer">Explore the exact curves</a></li>'
             parts.append(f"<h2>{title}</h2>\n<ul>\n{items}\n</ul>")
     return '<nav aria-label="Contents">\n' + "\n".join(parts) + "\n</nav>"
 
@@ -190,15 +192,22 @@ def _absent(section: Section, outcome: Outcome) -> str:
     )
 
 
-def _explorer() -> str:
-    """The exact-curve explorer."""
-    try:
-        from lessnoise.report.explorer import fragment  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
+def _has_explorer(run: Run) -> bool:
+    """Whether the exact curves, which the explorer belongs to, are part of the report."""
+    return any(section.name == "curves" for section in run.sections)
+
+
+def _explorer(run: Run) -> str:
+    """The exact-curve explorer, computed in the page."""
+    if not _has_explorer(run):
         return ""
+    from lessnoise.report.explorer import fragment
+
     return (
         '<section id="explorer" aria-labelledby="explorer-title">\n'
         '<h2 id="explorer-title">Explore the exact curves</h2>\n'
+        "<p>Move the sliders: every mechanism is calibrated for the target, as its source says or on its exact "
+        "curve, and its exact privacy and expected loss are drawn, computed in this page.</p>\n"
         f'<div class="explorer">{fragment()}</div>\n</section>'
     )
 

@@ -201,8 +201,8 @@ def _published_words(numbers: Numbers, published: Numbers) -> str:
 def _random_deviation(numbers: Numbers) -> float:
     """The total deviation if every component had the mean variance: the sum of |lambda_i - mean|."""
     spectrum = numbers["spectrum"]
-    mean = sum(spectrum) / len(spectrum)
-    return float(sum(abs(value - mean) for value in spectrum))
+    mean = numbers["trace"] / numbers["shape"][1]
+    return float(sum(abs(value - mean) for value in spectrum[: numbers["components_measured"]]))
 
 
 def _random(numbers: Numbers) -> str:

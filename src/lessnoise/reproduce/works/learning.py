@@ -14,25 +14,21 @@ if TYPE_CHECKING:
 
 def make(folder: str | None, progress: Progress | None, *, seed: int, samples: int) -> Made:
     """The stored curves with the exact privacy of every line, and an attack on one step."""
+    from lessnoise.report.canvas import svg
     from lessnoise.studies.learning import results, settings
     from lessnoise.studies.learning.membership import demonstration
-    from lessnoise.studies.learning.pictures import learning_svg
+    from lessnoise.studies.learning.pictures import figures
 
-    def only(data: str, name: str) -> dict[str, Any] | None:
-        return results.read(name) if name in (data, "strong") else None
-
-    tick(progress, "stored results", 0, 2)
-    pictures = {
-        f"learning-{data}.svg": learning_svg(lambda name, data=data: only(data, name))  # type: ignore[misc]
-        for data in settings.CASES
-    }
-    tick(progress, "attack on one step", 1, 2)
-    attacked = [found.to_dict() for found in demonstration(samples=samples, seed=seed)] if samples else []
+    tick(progress, "attack on one step", 0, 2)
+    attacked = demonstration(samples=samples, seed=seed) if samples else []
+    tick(progress, "stored results", 1, 2)
+    pictures = {f"learning-{name}.svg": svg(figure) for name, figure in figures(found=attacked).items()}
     numbers = {
         "rows": [row.to_dict() for row in results.table()],
         "names": results.NAMES,
         "plans": {name: _plan(plan) for name, plan in settings.stored_plans().items()},
-        "membership": attacked,
+        "membership": [found.to_dict() for found in attacked],
+        "checkpoints": results.checkpoints(),
         "cases": {
             name: {"records": c.records, "parameters": c.parameters, "epochs": c.epochs, "batch": c.batch}
             for name, c in settings.CASES.items()

@@ -22,19 +22,28 @@ def make(
 ) -> Made:
     """Run the study once; figures 6 and 11 and the comparison on equal terms show parts of it."""
     from lessnoise.data.tables import feature_table
+    from lessnoise.report.canvas import svg
     from lessnoise.studies.pca import run_pca
-    from lessnoise.studies.pca_pictures import pca_files
+    from lessnoise.studies.pca_pictures import FIGURES
 
+    chosen = feature_table(table, folder)
     study = run_pca(
-        feature_table(table, folder),
+        chosen,
         epsilons=epsilons,
         repetitions=repetitions,
         sweeps=sweeps,
         seed=seed,
         progress=progress,
     )
-    pictures = {f"pca-{name}": content for name, content in pca_files(study).items()}
-    return Made({**study.to_dict(), "repetitions": repetitions, "pictures": sorted(pictures)}, pictures)
+    pictures = {
+        f"pca-{name}.svg": svg(draw(study)) for name, draw in FIGURES.items() if name != "components" or study.image
+    }
+    more = {
+        "repetitions": repetitions,
+        "trace": float((chosen.rows**2).sum() / len(chosen.rows)),
+        "pictures": sorted(pictures),
+    }
+    return Made({**study.to_dict(), **more}, pictures)
 
 
 def _parameters(settings: Settings) -> Numbers:
