@@ -34,6 +34,7 @@ html_title = f"lessnoise {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_domain_indices = False
 html_show_sphinx = False
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.pca import ppca, sample_bingham, sample_frame
-from lessnoise.pca.bingham import Chain
+from lessnoise.pca.bingham import Chain, sample_sequence
 
 
 def bingham_second_moments(falls):
@@ -64,6 +64,25 @@ def test_gibbs_frames_have_the_exact_law_in_three_dimensions():
     assert abs(squares[:, 0].mean() - 1 / 3) > 10 * errors[0]  # it has left its uniform start
 
 
+def test_one_by_one_each_component_is_a_bingham_vector_in_the_complement():
+    from scipy.special import ive
+
+    values, rng, shifts, squares = np.array([0.0, -2.0, -5.0]), np.random.default_rng(12), [], []
+    for _ in range(3000):
+        frame = sample_sequence(np.diag(values), 2, rng)
+        first, second = frame.T
+        squares.append(first**2)
+        # In a plane the law is that of von Mises: E x^T S x = (a + b)/2 + (a - b)/2 I_1(k)/I_0(k), k = (a - b)/2.
+        plane = np.linalg.qr(first[:, None], mode="complete")[0][:, 1:]
+        low, high = np.linalg.eigvalsh(plane.T @ np.diag(values) @ plane)
+        half = (high - low) / 2
+        shifts.append(second @ (values * second) - (high + low) / 2 - half * ive(1, half) / ive(0, half))
+    errors = np.std(squares, axis=0) / 3000**0.5
+    np.testing.assert_array_less(np.abs(np.mean(squares, axis=0) - bingham_second_moments(-values)), 6 * errors)
+    assert abs(np.mean(shifts)) < 6 * np.std(shifts) / 3000**0.5
+    assert np.std(shifts) > 0.3  # it is a draw, not the maximum
+
+
 def test_full_frames_are_uniform():
     # tr(V^T S V) = tr S for every orthogonal V.
     rng = np.random.default_rng(3)
@@ -112,6 +131,9 @@ def test_what_ppca_says_of_itself():
     assert (two.certificate.guarantee.delta, two.certificate.claim_holds, two.certificate.private) == (1.0, None, False)
     assert any("no guarantee is proved" in line for line in two.certificate.assumptions)
     assert two.certificate.to_dict()["mechanism"]["sweeps"] == 5
+    both = ppca(gram, components=2, epsilon=0.7, clip_norm=1, one_by_one=True)
+    assert (both.certificate.guarantee.delta, both.certificate.claim_holds, both.chain) == (0.0, True, None)
+    assert any("rounding could leak is not covered" in line for line in both.certificate.assumptions)
     with pytest.raises(ln.InvalidInput, match="components=4"):
         ppca(gram, components=4, epsilon=1, clip_norm=1)
     with pytest.raises(ln.InvalidInput, match="not symmetric"):

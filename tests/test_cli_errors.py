@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,6 +71,8 @@ def one_sentence(words, *expected):
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("error: ")
+    assert lines[0].endswith(".")
+    assert not re.search(r"[.!?]['\")]*\s+[A-Z]", lines[0])
     for text in expected:
         assert text in lines[0]
 
@@ -129,13 +132,13 @@ def test_bad_shapes(name, shape, words, files, tmp_path):
 @pytest.mark.parametrize("name", ["check", "audit", "ledger spend"])
 def test_an_unknown_mechanism_gets_a_suggestion(name, files, tmp_path):
     words = ["lapalce" if word == "l2" else word for word in command(name, files, tmp_path)]
-    one_sentence(words, "mechanism='lapalce' is not known: did you mean 'laplace'?")
+    one_sentence(words, "mechanism='lapalce' is not known: perhaps 'laplace' is meant")
 
 
 @pytest.mark.parametrize("name", ["release", "histogram"])
 def test_an_unknown_mechanism_by_option(name, files, tmp_path):
     one_sentence(
-        command(name, files, tmp_path, mechanism="bset"), "mechanism='bset' is not known: did you mean 'best'?"
+        command(name, files, tmp_path, mechanism="bset"), "mechanism='bset' is not known: perhaps 'best' is meant"
     )
 
 

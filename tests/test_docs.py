@@ -38,7 +38,7 @@ class Links(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.links, self.ids, self.loaded = [], set(), []
+        self.links, self.ids, self.loaded, self.unspoken = [], set(), [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -46,8 +46,10 @@ class Links(HTMLParser):
         self.ids |= {found[key] for key in ("id", "name") if found.get(key)}
         if tag == "a" and found.get("href"):
             self.links.append(found["href"])
+        if tag == "img" and len(found.get("alt") or "") < 10:
+            self.unspoken.append(found.get("src"))
         source = found.get("href") if tag == "link" else found.get("src")
-        if source and found.get("rel") not in ("canonical",):
+        if source and found.get("rel") != "canonical":
             self.loaded.append(source)
 
 
@@ -85,6 +87,7 @@ def test_the_site(tmp_path):
     assert sum(len(page.links) for page in pages.values()) > 1000
     assert list(broken_links(pages)) == []
     assert missing_names(pages) == [], "add them to a page in docs/reference/"
+    assert [source for page in pages.values() for source in page.unspoken] == [], "pictures need a text in words"
     from_elsewhere = [source for page in pages.values() for source in page.loaded if urlsplit(source).netloc]
     assert from_elsewhere == [], "the site must work without a network"
 
@@ -219,6 +222,11 @@ def test_sketched_commands_and_options_exist(words):
 def test_unknown_commands_and_options_are_noticed(words):
     with pytest.raises(Exception, match=words[-1] if len(words) < 3 else words[1]):
         parse(words)
+
+
+def test_every_command_is_in_the_guide():
+    guide = (DOCS / "howto" / "command-line.md").read_text(encoding="utf-8")
+    assert [name for name in typer.main.get_command(app).commands if f"`{name}`" not in guide] == []
 
 
 # Pages that need an extra.

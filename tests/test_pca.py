@@ -64,7 +64,7 @@ def test_packing_keeps_lengths_and_turns_back(data, size):
 def test_no_neighbour_is_farther_than_the_sensitivity(data, size, center, clipped, relation, clip):
     base = data.draw(arrays(float, (3, size), elements=st.floats(-20, 20)))
     rows = data.draw(arrays(float, (2, size), elements=st.floats(-20, 20)))
-    bound = RowBound.of(size, clip_norm=clip)
+    bound = RowBound.of(size, clip_norm=clip, bounds=data.draw(st.sampled_from([None, (-3, 1)])), center=center)
     layout = Layout(size, bound.norm, relation, center, clipped)
     first = np.vstack([base, rows[:1]])
     second = base if relation is Neighbours.ADD_REMOVE else np.vstack([base, rows[1:]])
@@ -114,16 +114,18 @@ def test_huge_rows_are_clipped_without_overflow(clip, entry):
     assert np.linalg.norm(kept) >= min(2**0.5 * abs(entry), clip) - 1e-5 * clip
 
 
-@given(st.data(), st.floats(0.1, 10), st.booleans())
-@settings(max_examples=100, deadline=None)
-def test_sums_are_those_of_the_clipped_rows(data, clip, boxed):
-    rows = data.draw(arrays(float, (7, 3), elements=st.floats(-20, 20)))
-    if boxed:
-        bound = RowBound.of(3, bounds=([-clip, 0, 1], [clip, 3, 1 + clip]), center=True)
+@given(st.data(), st.floats(0.1, 10), st.sampled_from(["norm", "box", "both"]))
+@settings(max_examples=150, deadline=None)
+def test_sums_are_those_of_the_clipped_rows(data, clip, limits):
+    rows = kept = data.draw(arrays(float, (7, 3), elements=st.floats(-20, 20)))
+    norm = None if limits == "box" else clip
+    box = None if limits == "norm" else ([-clip, 0, 1], [clip, 3, 1 + clip])
+    bound = RowBound.of(3, clip_norm=norm, bounds=box, center=True)
+    if box is not None:
         kept = np.clip(rows, bound.low, bound.high) - bound.shift
-    else:
-        bound = RowBound.of(3, clip_norm=clip)
-        kept = rows * np.minimum(1.0, clip / np.maximum(np.linalg.norm(rows, axis=1), 1e-300))[:, None]
+    if norm is not None:
+        assert bound.norm <= clip
+        kept = kept * np.minimum(1.0, clip / np.maximum(np.linalg.norm(kept, axis=1), 1e-300))[:, None]
     found = moments(rows, bound)
     step = 1e-5 * max(clip, 3.0)  # entries are rounded to 2^-18 of the bound
     np.testing.assert_allclose(found.gram, kept.T @ kept, atol=7 * 3 * step * bound.norm)
@@ -179,6 +181,22 @@ def test_the_count_and_the_mean_have_their_noise():
     assert 0.8 < means.std() / (deviation / (0.4 * 2**0.5)) < 1.25
 
 
+@pytest.mark.parametrize("mechanism", ["least-noise", "l2", "laplace"])
+def test_without_delta_the_noise_is_for_pure_epsilon(mechanism):
+    table, rng = np.eye(4)[[0, 1, 2, 3] * 5], np.random.default_rng(3)
+    options = {"epsilon": 0.7, "clip_norm": 1, "center": False, "mechanism": mechanism, "random_state": rng}
+    squared = []
+    for _ in range(400):
+        fitted = PrivateCovariance(**options).fit(table)
+        squared.append(np.sum(pack(fitted.covariance_ * fitted.n_samples_ - 5 * np.eye(4)) ** 2))
+    described, guarantee = fitted.certificate_.mechanism, fitted.certificate_.guarantee
+    assert guarantee.epsilon == 0.7
+    assert guarantee.delta < 1e-25  # of the random words
+    assert described.delta(0.7).upper == 0.0
+    assert described.delta(0.69).lower > 0.0  # and no noise is wasted
+    assert 0.65 < np.mean(squared) / (described.expected_loss * 10 / 11) < 1.6
+
+
 # The non-private limit.
 
 
@@ -198,11 +216,18 @@ def test_at_huge_epsilon_it_is_scikit_learns_pca(digits):
         for pca in (public, private)
     ]
     assert scores[0] == pytest.approx(scores[1], abs=0.005)
+    deviations = np.abs(
+        public.explained_variance_ - np.diag(private.components_ @ np.cov(table.T) @ private.components_.T)
+    )
+    assert deviations.sum() < 1e-4 * public.explained_variance_.sum()
+    assert private.certificate_.guarantee.delta > 0.99  # no cipher can promise anything here, and it says so
     back = private.inverse_transform(private.transform(table))
     np.testing.assert_allclose(back, public.inverse_transform(public.transform(table)), atol=0.05)
 
 
-@pytest.mark.parametrize("mechanism", ["least-noise", "analytic-gaussian", "mod-sulq", "wishart", "mvg", "ppca"])
+@pytest.mark.parametrize(
+    "mechanism", ["least-noise", "analytic-gaussian", "mod-sulq", "wishart", "mvg", "ppca", "ppca-one-by-one"]
+)
 @pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 def test_more_epsilon_explains_more(digits, mechanism):
     table = digits[0]
@@ -398,9 +423,8 @@ def test_a_builder_of_ones_own_must_meet_the_request():
         ({"epsilon": None}, "epsilon=None: pass"),
         ({"epsilon": -1}, "epsilon=-1 must be above 0"),
         ({"delta": 1.0}, "delta=1.0 must lie strictly between 0 and 1"),
-        ({"delta": None}, "delta=None, but this mechanism needs it"),
-        ({"clip_norm": None}, "pass exactly one of them"),
-        ({"bounds": (0, 1)}, "pass exactly one of them"),
+        ({"delta": None, "mechanism": "r1smg"}, "delta=None, but this mechanism needs it"),
+        ({"clip_norm": None}, "clip_norm=None and bounds=None: pass one of them"),
         ({"clip_norm": None, "bounds": (1, 0)}, "run from high to low"),
         ({"clip_norm": None, "bounds": ([0, 0], [1, 1])}, "fits no table of 3 columns"),
         ({"clip_norm": None, "bounds": (0, np.nan)}, "is not finite"),

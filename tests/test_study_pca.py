@@ -12,8 +12,9 @@ import lessnoise as ln
 from lessnoise.cli import app
 from lessnoise.data import tables
 from lessnoise.data.tables import FeatureTable, feature_table
-from lessnoise.studies.pca import Bench, eigenpairs, run_pca
-from lessnoise.studies.pca_result import PARTS
+from lessnoise.studies.pca import Bench, digits_study, eigenpairs, run_pca
+from lessnoise.studies.pca_pictures import FIGURES
+from lessnoise.studies.pca_result import PARTS, PcaStudy
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,41 @@ def test_the_same_seed_gives_the_same_study(small_table):
     first, second = (run_pca(small_table, seed=5, **options).to_dict() for _ in range(2))
     assert first == second
     assert first != run_pca(small_table, seed=6, **options).to_dict()
+
+
+def test_results_survive_json_and_are_drawn_from_it(study, small_table):
+    stored = json.loads(json.dumps(study.to_dict()))
+    assert PcaStudy.from_dict(stored).to_dict() == study.to_dict()
+    for name, draw in FIGURES.items():
+        if name == "components":
+            with pytest.raises(ln.InvalidInput, match="holds no pictures"):
+                draw(stored)
+        else:
+            assert len(draw(stored).axes) >= 2
+
+
+def test_the_digits_in_one_call():
+    found = digits_study(repetitions=1, epsilons=(1.6,))
+    assert found["shape"] == [1797, 64]
+    assert found["components_measured"] == 64
+    assert len(FIGURES["components"](found).axes) == 24
+    bounds, clip = (
+        next(p for p in found["points"] if (p["part"], p["key"]) == (part, "least-noise"))
+        for part in ("equal-bounds", "equal-clip")
+    )
+    assert clip["deviations"][0] < 0.8 * bounds["deviations"][0]
+    assert clip["accuracies"][0] > 0.7
+
+
+def test_a_wide_table_has_its_leading_components_alone(monkeypatch, small_table):
+    whole = Bench(small_table, 0.8, 2, 0)
+    monkeypatch.setattr("lessnoise.studies.pca.WIDE", 5)
+    wide = run_pca(small_table, epsilons=(500.0,), components=2, repetitions=1)
+    assert wide.measured == 2
+    np.testing.assert_allclose(wide.spectrum, whole.values[: len(wide.spectrum)], rtol=1e-5)
+    (point,) = wide.of("equal-bounds")["least-noise"]
+    assert point.deviation < 2e-3
+    assert point.accuracy == pytest.approx(wide.baseline, abs=0.01)
 
 
 def test_the_command_writes_numbers_and_pictures(monkeypatch, small_table, tmp_path):

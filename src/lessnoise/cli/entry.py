@@ -92,23 +92,23 @@ def _tell_usage(error: Any) -> None:  # noqa: ANN401
         typer.echo(context.get_help(), err=True)
         return
     command = "lessnoise" if context is None else context.command_path
-    typer.echo(f"error: {_sentence(error, context, command)} See '{command} --help'.", err=True)
+    typer.echo(f"error: {_clause(error, context, command)}; see '{command} --help'.", err=True)
 
 
-def _sentence(error: Any, context: Any, command: str) -> str:  # noqa: ANN401
+def _clause(error: Any, context: Any, command: str) -> str:  # noqa: ANN401
     kind, parameter = type(error).__name__, getattr(error, "param", None)
     if kind == "MissingParameter" and parameter is not None and context is not None:
         needed = " ".join(_spelled(one) for one in context.command.params if one.required)
-        return f"{_spelled(parameter)} is missing: {command} needs {needed}."
+        return f"{_spelled(parameter)} is missing: {command} needs {needed}"
     if parameter is not None:
         given, text = f"{parameter.name}={getattr(error, 'given', '?')!r}", str(error.message).rstrip(".")
         if "valid number" in text or "valid float" in text:  # as the releases of Typer put it
-            return f"{given} is not a number: write one such as 0.5."
+            return f"{given} is not a number: write one such as 0.5"
         if "valid int" in text:
-            return f"{given} is not a whole number: write one such as 10."
-        return f"{given} will not do: {text[:1].lower()}{text[1:]}."
-    text = str(error.format_message()).strip()
-    return text if text.endswith(("?", ".", ")")) else text + "."
+            return f"{given} is not a whole number: write one such as 10"
+        return f"{given} will not do: {text[:1].lower()}{text[1:]}"
+    text = str(error.format_message()).strip().rstrip(".?")
+    return text[:1].lower() + text[1:].replace(". Did you mean", ": perhaps you mean")
 
 
 def _spelled(parameter: Any) -> str:  # noqa: ANN401

@@ -165,10 +165,34 @@ def sample_frame(
     return Chain(frame, trace)
 
 
+def sample_sequence(matrix: Array, components: int, rng: np.random.Generator | Stream | None = None) -> Array:
+    """A d x k frame whose columns are Bingham vectors, each drawn exactly in the complement of those before.
+
+    >>> frame = sample_sequence(np.diag([90.0, 50.0, 0.0, 0.0]), 2, np.random.default_rng(0))
+    >>> np.allclose(frame.T @ frame, np.eye(2)), bool(frame[0, 0] ** 2 > 0.9)
+    (True, True)
+    """
+    checked, count = _symmetric(matrix), validation.whole_number("components", components)
+    if count > len(checked):
+        raise InvalidInput(f"components={count} exceeds the {len(checked)} dimensions: ask for {len(checked)} at most.")
+    stream = rng if isinstance(rng, Stream) else Stream.of(validation.generator(rng))
+    source = Floats(stream.claim().sequence())
+    frame, basis = np.empty((len(checked), count)), np.eye(len(checked))
+    for column in range(count):
+        inside = draw_vector(_even(basis.T @ checked @ basis), source)
+        frame[:, column] = basis @ inside
+        basis = basis @ np.linalg.qr(inside[:, np.newaxis], mode="complete")[0][:, 1:]
+    return frame
+
+
+def _even(matrix: Array) -> Array:
+    return 0.5 * (matrix + matrix.T)
+
+
 def _symmetric(matrix: Array) -> Array:
     checked = validation.real_array(matrix, "matrix")
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or not checked.size:
         raise InvalidInput(f"matrix.shape={checked.shape} is not square: pass a symmetric matrix.")
     if not np.allclose(checked, checked.T, rtol=1e-9, atol=1e-12 * max(float(np.abs(checked).max()), 1e-300)):
         raise InvalidInput("matrix is not symmetric: pass (matrix + matrix.T)/2 if that is what you mean.")
-    return 0.5 * (checked + checked.T)
+    return _even(checked)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+SAMPLED = ("ppca", "ppca-one-by-one")
+
 
 class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
     """What both estimators share: reading the table, bounding its rows, releasing its moments."""
@@ -118,7 +120,7 @@ class PrivateCovariance(_PrivateMoments):
     Parameters
     ----------
     epsilon, delta
-        The privacy budget of one fit.
+        The privacy budget of one fit. Without delta the noise is for pure epsilon, and larger.
     mechanism
         A name from the catalogue, "mod-sulq" or "wishart", or a function from a
         :class:`~lessnoise.mechanism.catalogue.Request` to a mechanism. "least-noise" is the best that is known.
@@ -126,7 +128,8 @@ class PrivateCovariance(_PrivateMoments):
         The largest l2 norm of a row; longer rows are scaled down to it.
     bounds
         Instead of ``clip_norm``: (low, high), numbers or one number for each column; entries outside are moved to the
-        nearer end. Both limits are public knowledge and must not be read from the data.
+        nearer end. With both, and ``center``, the norm is measured from the midpoint of the bounds. Limits are public
+        knowledge and must not be read from the data.
     center
         Take deviations from the (noisy) mean, over n - 1; otherwise second moments around 0, over n.
     neighbours
@@ -196,8 +199,8 @@ class PrivateCovariance(_PrivateMoments):
 
     def fit(self, X: object, y: object = None) -> Self:  # noqa: N803
         """Release the covariance of a table: an array, a data frame, an Arrow table, or the path of a file."""
-        if self.mechanism == "ppca":
-            raise InvalidInput("mechanism='ppca' samples components and no covariance: use it in PrivatePCA.")
+        if self.mechanism in SAMPLED:
+            raise InvalidInput(f"mechanism={self.mechanism!r} samples components, no covariance: use it in PrivatePCA.")
         layout, bound, table = self._prepare(X)
         rng = generator_of(self.random_state)
         noisy = self._release(layout, self._moments(table, bound), rng)
@@ -209,9 +212,9 @@ class PrivateCovariance(_PrivateMoments):
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMoments):  # type: ignore[misc]
     r"""Principal components under differential privacy, from one noisy covariance (or sampled: "ppca").
 
-    The parameters are those of :class:`PrivateCovariance`, with ``n_components`` (all by default), the mechanism
-    "ppca", which samples the components themselves, and ``sweeps``, the length of its Markov chain. Only ``fit`` is
-    private: ``transform`` maps the rows that it is given, without noise.
+    The parameters are those of :class:`PrivateCovariance`, with ``n_components`` (all by default). Two more mechanisms
+    sample the components themselves: "ppca", by a Markov chain of ``sweeps`` sweeps, and "ppca-one-by-one".
+    Only ``fit`` is private: ``transform`` maps the rows that it is given, without noise.
 
     Attributes
     ----------
@@ -272,7 +275,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         layout, bound, table = self._prepare(X)
         count = self._wanted(layout.features)
         rng = generator_of(self.random_state)
-        if self.mechanism == "ppca":
+        if self.mechanism in SAMPLED:
             return self._sample(count, layout, bound, table, rng)
         noisy = self._release(layout, self._moments(table, bound), rng)
         covariance = self._keep(noisy, layout, bound)
@@ -291,13 +294,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         assert self.epsilon is not None  # checked by _prepare
         if layout.center or layout.count_clipped:
             raise InvalidInput(
-                "mechanism='ppca' samples components around the origin and counts nothing: pass center=False and "
-                "count_clipped=False, or use another mechanism."
+                f"mechanism={self.mechanism!r} samples components around the origin and counts nothing: pass "
+                "center=False and count_clipped=False, or use another mechanism."
             )
         if self.ledger is not None:
             raise InvalidInput(
-                "ledger is given, but mechanism='ppca' has no curve that a ledger could compose: leave it out and "
-                "account for it by hand, or use another mechanism."
+                f"ledger is given, but mechanism={self.mechanism!r} has no curve that a ledger could compose: leave it "
+                "out and account for it by hand, or use another mechanism."
             )
         sampled = ppca(
             self._moments(table, bound).gram,
@@ -306,13 +309,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
             clip_norm=bound.norm,
             neighbours=layout.neighbours,
             sweeps=self.sweeps,
+            one_by_one=self.mechanism == "ppca-one-by-one",
             rng=rng,
         )
         self.components_ = _facing(sampled.value)
         self.certificate_ = sampled.certificate
         self.mean_ = bound.shift
         self.n_components_ = count
-        if not sampled.certificate.private:  # it depends on the data beyond what the guarantee covers
+        if (
+            sampled.chain is not None and not sampled.certificate.private
+        ):  # it depends on the data beyond what the guarantee covers
             self.chain_ = sampled.chain
         return self
 
@@ -345,8 +351,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
     def get_covariance(self) -> Array:
         """The part of the covariance that the components explain."""
         check_is_fitted(self)
-        if self.mechanism == "ppca":
-            raise InvalidInput("mechanism='ppca' releases components only: there is no covariance.")
+        if self.mechanism in SAMPLED:
+            raise InvalidInput(f"mechanism={self.mechanism!r} releases components only: there is no covariance.")
         result: Array = (self.components_.T * self.explained_variance_) @ self.components_
         return result
 

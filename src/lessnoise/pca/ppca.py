@@ -10,6 +10,9 @@ row changes the utility tr(V^T G V) by tr(V^T x x^T V), which lies in [0, c^2].
 
 So an *exact* draw is (eps, 0)-differentially private. One component is drawn exactly. Several are drawn by a Markov
 chain, and what finitely many sweeps guarantee is not known: the certificate then says that nothing is proved.
+
+With ``one_by_one`` the k components are drawn exactly, each in the complement of those before with eps/k (after Amin,
+Dick, Kulesza, Munoz & Vassilvitskii, NeurIPS 2019): k private draws of eps/k, each proved, are together (eps, 0).
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee, Neighbours
 from lessnoise.noise import Stream
-from lessnoise.pca.bingham import DEFAULT_SWEEPS, Chain, sample_frame
+from lessnoise.pca.bingham import DEFAULT_SWEEPS, Chain, sample_frame, sample_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 SOURCE = "Chaudhuri, Sarwate & Sinha 2013, if sampled exactly"
+SEQUENCE = "lessnoise, after Amin et al. 2019"
 _BOUND = "Every row has at most the stated norm, for the stated neighbouring relation."
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
 _WORDS = "The random words come from AES-256 in counter mode, and are taken as independent and uniform."
@@ -50,9 +54,10 @@ _CHAIN = (
 class ComponentsCertificate:
     """What is proved of components that were sampled directly, without a noisy covariance.
 
-    ``guarantee`` is (epsilon, 0) for one component, drawn exactly, and (epsilon, 1) otherwise: nothing is proved.
+    ``guarantee`` is (epsilon, 0) for exact draws, and (epsilon, 1) for a Markov chain: nothing is proved.
     """
 
+    name: str
     features: int
     components: int
     norm: float
@@ -75,7 +80,7 @@ class ComponentsCertificate:
             "schema": SCHEMA,
             "lessnoise": self.version,
             "mechanism": {
-                "name": "ppca",
+                "name": self.name,
                 "features": self.features,
                 "components": self.components,
                 "row_norm": self.norm,
@@ -98,12 +103,12 @@ class ComponentsCertificate:
 class Components:
     """Sampled components, one in each row, and their certificate.
 
-    ``chain`` says how the sampling went. It depends on the data beyond what the components reveal: do not publish it.
+    ``chain``, if there was one, depends on the data beyond what the components reveal: do not publish it.
     """
 
     value: Array
     certificate: ComponentsCertificate
-    chain: Chain
+    chain: Chain | None
 
 
 def ppca(
@@ -114,6 +119,7 @@ def ppca(
     clip_norm: float,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     sweeps: int = DEFAULT_SWEEPS,
+    one_by_one: bool = False,
     rng: np.random.Generator | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Components:
@@ -125,6 +131,9 @@ def ppca(
     >>> two = ppca(np.diag([900.0, 10.0, 10.0]), components=2, epsilon=1, clip_norm=1, sweeps=20)
     >>> two.certificate.guarantee.delta, two.certificate.claim_holds
     (1.0, None)
+    >>> proved = ppca(np.diag([900.0, 10.0, 10.0]), components=2, epsilon=1, clip_norm=1, one_by_one=True)
+    >>> str(proved.certificate.guarantee)
+    '(1, 0)-DP under replace'
     """
     matrix = validation.real_array(gram, "gram")
     epsilon, norm = validation.epsilon(epsilon), validation.positive("clip_norm", clip_norm)
@@ -132,19 +141,21 @@ def ppca(
     count = validation.whole_number("components", components)
     if matrix.ndim != 2 or count > len(matrix):
         raise InvalidInput(f"components={count} with gram.shape={matrix.shape}: pass a d x d matrix and at most d.")
-    exact = count == 1
+    exact = count == 1 or one_by_one
     stream = Stream.of(validation.generator(rng))
     weight = epsilon / (norm * norm * (2.0 if relation is Neighbours.REPLACE else 1.0))
-    chain = sample_frame(weight * matrix, count, stream, sweeps=1 if exact else sweeps, progress=progress)
+    chain = None if exact else sample_frame(weight * matrix, count, stream, sweeps=sweeps, progress=progress)
+    frame = sample_sequence(weight / count * matrix, count, stream) if chain is None else chain.frame
     certificate = ComponentsCertificate(
+        name="ppca-one-by-one" if one_by_one else "ppca",
         features=len(matrix),
         components=count,
         norm=norm,
         sweeps=None if exact else sweeps,
         guarantee=Guarantee(epsilon, 0.0 if exact else 1.0, relation),
-        claim=Claim(epsilon, 0.0, relation, SOURCE),
+        claim=Claim(epsilon, 0.0, relation, SEQUENCE if one_by_one else SOURCE),
         private=stream.private,
         randomness=stream.description,
         assumptions=(_BOUND, _COMPOSITION, _WORDS, _ROUNDING, *(() if exact else (_CHAIN,))),
     )
-    return Components(np.ascontiguousarray(chain.frame.T), certificate, chain)
+    return Components(np.ascontiguousarray(frame.T), certificate, chain)

@@ -13,9 +13,11 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
-from lessnoise.guarantees import Neighbours
+from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism import catalogue, families
+from lessnoise.mechanism.builders import laplace
 from lessnoise.mechanism.catalogue import Request
+from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import values_drawn
 from lessnoise.noise import can_keep
@@ -36,6 +38,7 @@ Builder = Callable[[Request], Mechanism]
 DEFAULT = "least-noise"
 MATRIX = ("mvg", "mvg-published", "mgm")
 PUBLISHED = ("mod-sulq", "wishart")
+PURE = ("l2", "laplace")
 _PROMISING_NOTHING = "analytic-gaussian"  # at a huge epsilon: the least noise may be too small for the grid of doubles
 
 
@@ -78,7 +81,9 @@ def release_moments(
 
 
 def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float | None) -> Mechanism:
-    """The mechanism for the packed moments."""
+    """The mechanism for the packed moments; without a delta, one of pure epsilon."""
+    if delta is None and mechanism in (DEFAULT, *PURE):
+        return _pure(str(mechanism), layout, epsilon)
     request = layout.request(epsilon, _delta(delta))
     if mechanism == DEFAULT and not can_keep(request.delta, epsilon, layout.size):
         mechanism = _PROMISING_NOTHING
@@ -97,6 +102,19 @@ def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float
             f"neighbours={request.neighbours.value}, as request.standard() says."
         )
     return built
+
+
+def _pure(name: str, layout: Layout, epsilon: float) -> Mechanism:
+    """Noise for pure epsilon: of density exp(-epsilon |n|/D), or independent Laplace noise; the lesser by default."""
+    relation, shape = layout.neighbours, (layout.size,)
+    found = {}
+    if name != "laplace":
+        law = Radial(layout.size, 1.0, layout.sensitivity / epsilon * (1.0 + 1e-12))
+        claim = Claim(epsilon, 0.0, relation, "lessnoise")
+        found["l2"] = Mechanism("l2", law, shape, layout.sensitivity, relation, claim)
+    if name != "l2":
+        found["laplace"] = laplace(epsilon=epsilon, sensitivity=layout.l1_sensitivity, shape=shape, neighbours=relation)
+    return min(found.values(), key=lambda mechanism: mechanism.expected_loss)
 
 
 def _matrix_form(
@@ -150,5 +168,8 @@ def _check_uncentred(name: str, layout: Layout) -> None:
 
 def _delta(delta: float | None) -> float:
     if delta is None:
-        raise InvalidInput("delta=None, but this mechanism needs it: pass a small probability, such as 1e-6.")
+        raise InvalidInput(
+            "delta=None, but this mechanism needs it: pass a small probability, such as 1e-6, or for pure epsilon "
+            f"leave the mechanism out or choose one of {', '.join(PURE)}."
+        )
     return validation.delta(delta)

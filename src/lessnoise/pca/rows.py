@@ -38,20 +38,21 @@ class RowBound:
 
     @classmethod
     def of(cls, features: int, *, clip_norm: object = None, bounds: object = None, center: bool = False) -> RowBound:
-        """From a largest row norm, or from bounds (low, high) for all columns or for each.
+        """From a largest row norm, or from bounds (low, high) for all columns or for each, or from both.
 
         With bounds, and if only deviations from the mean matter (``center``), rows are measured from the midpoint of
-        the bounds, which halves them at least.
+        the bounds, which halves them at least. With both, the norm is that of a row so measured.
 
         >>> RowBound.of(4, clip_norm=3).norm, round(RowBound.of(4, bounds=(0, 1)).norm, 9)
         (3.0, 2.0)
         >>> round(RowBound.of(4, bounds=(0, 1), center=True).norm, 9)
         1.0
+        >>> RowBound.of(4, bounds=(0, 1), clip_norm=0.5, center=True).norm
+        0.5
         """
-        if (clip_norm is None) == (bounds is None):
+        if clip_norm is None and bounds is None:
             raise InvalidInput(
-                f"clip_norm={clip_norm!r} and bounds={bounds!r}: pass exactly one of them, known without looking at "
-                "the data."
+                "clip_norm=None and bounds=None: pass one of them, or both, known without looking at the data."
             )
         if bounds is None:
             return cls(validation.positive("clip_norm", clip_norm), np.zeros(features))
@@ -61,6 +62,8 @@ class RowBound:
         norm = float(np.linalg.norm(farthest)) * (1.0 + _SLACK)
         if norm == 0.0:
             raise InvalidInput(f"bounds={bounds!r} leave a single point: pass bounds with low < high.")
+        if clip_norm is not None:
+            norm = min(norm, validation.positive("clip_norm", clip_norm))
         return cls(norm, shift, low, high)
 
     def query(self, names: Sequence[str]) -> SecondMoments:

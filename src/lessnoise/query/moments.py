@@ -27,7 +27,7 @@ class SecondMoments(Gram):
     """Z^T Z over rows z = (x, 1, f), with f = 1 where x had to be clipped: the Gram matrix, the sums and two counts.
 
     x is a row of norm at most ``norm``: longer ones are scaled down. With ``ends`` = (lows, highs), one number each for
-    every column, entries are moved into them instead, then by ``-shift``; ``norm`` must bound what is left. As in
+    every column, entries are first moved into them, and rows by ``-shift``; ``norm`` bounds what is left. As in
     :class:`~lessnoise.Gram` all sums are of integers. Missing and infinite entries are refused, not dropped.
 
     >>> SecondMoments(["a", "b"], norm=5).answer(np.array([[3.0, 4.0], [30.0, 40.0]])).value.round(3).tolist()
@@ -80,7 +80,9 @@ class SecondMoments(Gram):
     def _step(self) -> float:
         if self.ends is None:
             return super()._step
-        return exact.grid_step(float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0)))), BITS)
+        assert self.norm is not None
+        farthest = float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0))))
+        return exact.grid_step(min(farthest, self.norm), BITS)
 
     def _fill(self, values: Floats, rows: Floats) -> None:
         finite = np.isfinite(values)
@@ -104,6 +106,7 @@ class SecondMoments(Gram):
             rows[long, -1] = largest * np.sqrt(np.einsum("ij,ij->i", unit, unit)) > self.norm * _BEYOND
 
     def _clip_entries(self, values: Floats, rows: Floats) -> None:
+        assert self.norm is not None
         low, high = np.array(self.ends)
         shift = np.zeros(len(low)) if self.shift is None else np.array(self.shift)
         used = rows[:, :-2]
@@ -111,4 +114,8 @@ class SecondMoments(Gram):
         used *= 1.0 / self._step
         np.rint(used, out=used)
         np.clip(used, np.ceil((low - shift) / self._step), np.floor((high - shift) / self._step), out=used)
+        squares, limit = np.einsum("ij,ij->i", used, used), self.norm / self._step
+        long = np.flatnonzero(squares > limit * limit)
+        used[long] = np.trunc(used[long] * (limit * (1.0 - 2.0**-36) / np.sqrt(squares[long]))[:, np.newaxis])
         rows[:, -1] = ((values < low) | (values > high)).any(axis=1)
+        rows[long[squares[long] > (limit * _BEYOND) ** 2], -1] = 1.0

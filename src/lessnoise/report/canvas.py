@@ -85,6 +85,17 @@ def blank(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), facecolor="white")
 
 
+def notebook_figure(width: float, height: float) -> Figure:
+    """An empty figure that shows itself in a notebook, whatever backend is active there."""
+    from matplotlib.figure import Figure
+
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            return png(self)
+
+    return Shown(figsize=(width, height), facecolor="white", layout="constrained")
+
+
 def svg(figure: Figure) -> bytes:
     """The same figure gives the same bytes."""
     buffer = io.BytesIO()
