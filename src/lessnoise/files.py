@@ -24,6 +24,10 @@ def check_free(paths: Iterable[Path], force: bool) -> None:
             raise InvalidInput(f"output={path} is a folder: pass the name of a file.")
         if path.exists() and not force:
             raise _exists(path)
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise InvalidInput(
+                f"output={path} may not be written: choose a folder in which you may write, or change its permissions."
+            )
 
 
 def write_together(writers: Mapping[Path, Writer], force: bool = False) -> None:

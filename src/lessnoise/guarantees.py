@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down, up
+from lessnoise.shown import Plotted, Shown
 
 
 class Neighbours(enum.Enum):
@@ -31,7 +33,7 @@ class Neighbours(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(Shown):
     """(epsilon, delta)-differential privacy with respect to one neighbouring relation.
 
     >>> print(Guarantee(1, 1e-6))
@@ -77,7 +79,7 @@ class Claim(Guarantee):
 
 
 @dataclass(frozen=True, slots=True)
-class Bracket:
+class Bracket(Shown):
     """A proved interval around a computed privacy number: ``lower <= truth <= upper``.
 
     The upper end is the safe side of every delta and every epsilon.
@@ -90,6 +92,9 @@ class Bracket:
     upper: float
 
     def __post_init__(self) -> None:
+        for end in ("lower", "upper"):
+            if isinstance(getattr(self, end), bool) or not isinstance(getattr(self, end), Real):
+                raise InvalidInput(f"{end}={getattr(self, end)!r} is not a number: pass an int or a float.")
         if not self.lower <= self.upper:
             raise InvalidInput(f"lower={self.lower} exceeds upper={self.upper}: swap the ends of the bracket.")
 
@@ -120,7 +125,7 @@ class Bracket:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Plotted):
     """A claim beside the truth.
 
     ``exact`` brackets the mechanism's delta at the claimed epsilon. ``holds`` is True only when
@@ -135,6 +140,11 @@ class Verdict:
     def refuted(self) -> bool:
         """The claim is proved false: even the lower end exceeds the claimed delta."""
         return self.exact.lower > self.claimed.delta
+
+    @property
+    def word(self) -> str:
+        """Holds, fails or is not proved."""
+        return "holds" if self.holds else "fails" if self.refuted else "not proved"
 
     def __str__(self) -> str:
         word = "holds" if self.holds else "FAILS" if self.refuted else "is not proved"

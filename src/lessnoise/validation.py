@@ -5,8 +5,9 @@ Each message is one sentence: the offending ``name=value``, then what to do abou
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_DIMENSION = 10**12
 SMALLEST_DELTA = 1e-200
+_FORM = "pass rows of equal length, or a NumPy array."
 
 
 def number(name: str, value: object) -> float:
@@ -118,8 +120,22 @@ def whole_number(name: str, value: object, minimum: int = 1) -> int:
 def choice(name: str, value: object, allowed: Sequence[object]) -> None:
     """One of a short list of allowed values."""
     if value not in allowed or isinstance(value, bool):  # True == 1
-        options = ", ".join(repr(option) for option in allowed)
-        raise InvalidInput(f"{name}={value!r} is not known: choose one of {options}.")
+        raise unknown(name, value, allowed)
+
+
+def unknown(name: str, value: object, allowed: Iterable[object]) -> InvalidInput:
+    """The error for a value that is not on a list, with the nearest one that is.
+
+    >>> print(unknown("mechanism", "lapalce", ["l2", "laplace"]))
+    mechanism='lapalce' is not known: perhaps 'laplace' is meant, else choose one of 'l2', 'laplace'.
+    """
+    import difflib
+
+    known = {str(option): option for option in allowed}
+    near = difflib.get_close_matches(str(value), known, 1)
+    perhaps = f"perhaps {known[near[0]]!r} is meant, else " if near else ""
+    options = ", ".join(repr(option) for option in known.values())
+    return InvalidInput(f"{name}={value!r} is not known: {perhaps}choose one of {options}.")
 
 
 def generator(rng: object) -> np.random.Generator | None:
@@ -137,16 +153,13 @@ def real_array(
     name: str = "value",
     *,
     kinds: str = "iuf",
-    form: str = "pass rows of equal length, or a NumPy array.",
+    form: str = _FORM,
     repair: str = "clean or clip the value before release.",
 ) -> NDArray[np.float64]:
     """A finite real array of any shape, as float64; ``kinds`` are the NumPy kinds of dtype that will do."""
-    try:
-        result = np.asarray(value)
-    except ValueError:
-        raise InvalidInput(f"{name} is not a rectangular array: {form}") from None
+    result = _as_array(value, name, form)
     if result.dtype.kind not in kinds:
-        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: convert it to float64 first.")
+        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: {_conversion(value, result.dtype.kind)}")
     converted = result.astype(np.float64, copy=False)
     finite = np.isfinite(converted)
     if not finite.all():
@@ -156,14 +169,73 @@ def real_array(
     return converted
 
 
+def _as_array(value: ArrayLike, name: str, form: str = _FORM) -> NDArray[Any]:
+    """As NumPy has it; entries that a mask hides are not released with the others."""
+    unmasked(value, name)
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError):
+        raise InvalidInput(f"{name} is not a rectangular array: {form}") from None
+
+
+def unmasked(value: object, name: str) -> None:
+    """A masked array must hide nothing: NumPy would quietly use the numbers below the mask.
+
+    >>> unmasked(np.ma.array([1.0, 2.0], mask=[False, True]), "value")
+    Traceback (most recent call last):
+    ...
+    lessnoise.errors.InvalidInput: value has 1 masked entries: fill them with a public number first, value.filled(0).
+    """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        hidden = int(np.ma.getmaskarray(value).sum())
+        raise InvalidInput(
+            f"{name} has {hidden} masked entries: fill them with a public number first, {name}.filled(0)."
+        )
+
+
+def _conversion(value: object, kind: str) -> str:
+    """What to do about a value of another kind."""
+    if hasattr(value, "toarray"):
+        return "a sparse matrix becomes an array by .toarray()."
+    remedies = {
+        "b": "count with .astype(int) first.",
+        "c": "release the real and the imaginary part, each with its share of the budget.",
+        "U": "convert the text to numbers first.",
+    }
+    return remedies.get(kind, "convert it to float64 first.")
+
+
+def json_object(text: object, name: str) -> dict[str, Any]:
+    """The fields of a description that was stored as JSON."""
+    try:
+        found = json.loads(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{name}={_short(text)} is not a JSON object: pass what to_json returned.")
+    return found
+
+
+def fields(values: object, needed: Iterable[str], name: str) -> dict[str, Any]:
+    """A stored description with all its fields."""
+    if not isinstance(values, dict):
+        raise InvalidInput(f"{name}={_short(values)} is not a dict: pass what to_dict returned.")
+    missing = [field for field in needed if field not in values]
+    if missing:
+        raise InvalidInput(f"{name} lacks {', '.join(map(repr, missing))}: pass all that to_dict returned.")
+    return values
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def shaped_array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
     """A real array of exactly the expected shape: float32 as it is, all else as float64. NaN is looked for later."""
-    try:
-        result = np.asarray(value)
-    except ValueError:
-        raise InvalidInput(f"{name} is not a rectangular array: pass rows of equal length, or a NumPy array.") from None
+    result = _as_array(value, name)
     if result.dtype.kind not in "iuf" or result.shape != expected:
-        array(result, expected, name)
+        array(value, expected, name)
     return result if result.dtype == np.float32 else result.astype(np.float64, copy=False)
 
 

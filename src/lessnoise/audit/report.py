@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.rounding import down, up
+from lessnoise.shown import Shown
 
 if TYPE_CHECKING:
     from lessnoise.audit.guessing import Rule
@@ -50,7 +51,7 @@ class AttackResult:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport:
+class AuditReport(Shown):
     """Lower bounds of a mechanism's true delta and epsilon, beside what is claimed of it.
 
     ``delta`` and ``epsilon`` hold together with the stated confidence: each comes from the one attack that was best
@@ -119,20 +120,6 @@ class AuditReport:
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(self.to_dict())
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        from html import escape
-
-        rows = "".join(
-            f"<tr><th>{escape(attack.name)}</th><td>{down(attack.delta.bound, 3)}</td>"
-            f"<td>{down(attack.epsilon.bound, 3)}</td></tr>"
-            for attack in self.attacks
-        )
-        return (
-            f"<p>{escape(str(self))}</p><table><thead><tr><th>attack</th><th>delta &ge;</th><th>epsilon &ge;</th></tr>"
-            f"</thead><tbody>{rows}</tbody></table>"
-        )
 
 
 def percent(confidence: float) -> str:

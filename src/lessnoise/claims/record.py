@@ -98,7 +98,7 @@ def noise_ratio(mechanism: Mechanism) -> float | None:
         return delta_of(mechanism.law, mechanism.dimension, sensitivity, claim.epsilon, tolerance)
 
     found = invert(curve, claim.delta, start=0.0, lowest=-80.0, highest=80.0)
-    return None if found is None or not math.isfinite(found.lower) else math.exp(-found.upper)
+    return math.exp(-found.upper) if math.isfinite(found.lower) and math.isfinite(found.upper) else None
 
 
 def evaluate(cases: Iterable[Case]) -> list[Finding]:

@@ -1,44 +1,24 @@
-"""The application and what all commands share: errors, options, output."""
+"""The application and what all commands share: output. Options are in ``options.py``, errors in ``entry.py``."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from lessnoise._version import __version__
-from lessnoise.errors import InvalidInput, LessnoiseError
+from lessnoise.cli.entry import EXIT_FAILED_CLAIM, OneSentenceGroup, drop_output
+from lessnoise.cli.options import AsJson, Force
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-EXIT_FAILED_CLAIM = 1
-EXIT_BAD_INPUT = 2
-
-
-class _Group(TyperGroup):
-    """Turns every foreseen error into one sentence and exit code 2."""
-
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        try:
-            return super().invoke(ctx)
-        except LessnoiseError as error:
-            message = str(error)
-        except OSError as error:
-            message = f"{error.filename or 'file'}: {error.strerror or error}: check the path and its permissions."
-        except MemoryError:
-            message = (
-                "there is not enough memory for this shape: release it in parts, each with its share of the budget."
-            )
-        typer.echo(f"error: {message}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT)
-
+__all__ = ["EXIT_FAILED_CLAIM", "AsJson", "Force", "app", "console", "print_json", "run"]
 
 app = typer.Typer(
-    cls=_Group,
+    cls=OneSentenceGroup,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -59,53 +39,18 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Release arrays under differential privacy, and see what each mechanism really guarantees."""
+    """Release arrays under differential privacy, and see what each mechanism really guarantees.
+
+    Exit codes: 0 done; 1 a claim fails or a test finds something; 2 bad input, and nothing was drawn, spent or written;
+    130 interrupted; 141 the reader of the output has gone.
+
+    Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
+    """
 
 
 def run() -> None:
     """Entry point of the ``lessnoise`` command."""
     app()
-
-
-# Options that several commands take.
-
-Shape = Annotated[str, typer.Option(help="Shape of the value, such as 7921 or 89x89.", metavar="N[xN...]")]
-Sensitivity = Annotated[float, typer.Option(help="Largest l2 change that one individual can cause.")]
-L1Sensitivity = Annotated[
-    float | None, typer.Option(help="Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]")
-]
-Epsilon = Annotated[float, typer.Option(help="Target epsilon.")]
-Delta = Annotated[float, typer.Option(help="Target delta.")]
-NeighboursOption = Annotated[
-    str, typer.Option("--neighbours", help="Which data sets are neighbours: add/remove or replace.")
-]
-K = Annotated[
-    float | None, typer.Option("--k", help="Radial member: exponent k of the radius, at most M; product noise: its k.")
-]
-P = Annotated[float | None, typer.Option("--p", help="Radial member, generalized Gaussian: exponent p of the tail.")]
-Bound = Annotated[float | None, typer.Option(help="Published MVG: largest Frobenius norm of the value.")]
-EntryBound = Annotated[
-    float | None,
-    typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
-]
-Integer = Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")]
-Counts = Annotated[
-    bool, typer.Option("--counts", help="The value is a histogram: H_b and DAWA will do, with --l1-sensitivity.")
-]
-Objective = Annotated[
-    str,
-    typer.Option(help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
-
-
-def parse_shape(text: str) -> tuple[int, ...]:
-    """'89x89' -> (89, 89)."""
-    try:
-        return tuple(int(part) for part in text.lower().split("x"))
-    except ValueError:
-        raise InvalidInput(f"shape={text!r} is not a shape: write 7921 or 89x89.") from None
 
 
 def print_json(values: object) -> None:
@@ -115,11 +60,15 @@ def print_json(values: object) -> None:
 
 
 def console() -> Console:
-    """A console that never squeezes tables when the output is piped."""
+    """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
     from rich.console import Console
 
-    plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=150)
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            drop_output()
+
+    plain = Quiet(highlight=False)
+    return plain if plain.is_terminal else Quiet(highlight=False, width=150)
 
 
 # Each module registers its command.
@@ -128,11 +77,13 @@ from lessnoise.cli import (  # noqa: E402
     check,  # noqa: F401
     claims,  # noqa: F401
     demo,  # noqa: F401
+    explore,  # noqa: F401
     frontier,  # noqa: F401
     histogram,  # noqa: F401
     ledger,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401
+    reproduce,  # noqa: F401
     selftest,  # noqa: F401
     study,  # noqa: F401
     study_pca,  # noqa: F401

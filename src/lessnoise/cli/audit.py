@@ -6,26 +6,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli.app import (
-    EXIT_FAILED_CLAIM,
+from lessnoise.cli.app import EXIT_FAILED_CLAIM, app, console, print_json
+from lessnoise.cli.check import build
+from lessnoise.cli.options import (
     AsJson,
     Bound,
+    Calibration,
+    Counts,
     Delta,
     EntryBound,
     Epsilon,
     Integer,
     K,
     L1Sensitivity,
+    MechanismName,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     Shape,
-    app,
-    console,
     parse_shape,
-    print_json,
+    seeded,
 )
-from lessnoise.cli.check import build
 
 if TYPE_CHECKING:
     from lessnoise.audit import AuditReport
@@ -33,14 +35,12 @@ if TYPE_CHECKING:
 
 @app.command()
 def audit(
-    mechanism: Annotated[str, typer.Argument(help="Name of the mechanism, such as r1smg or classic-gaussian.")],
+    mechanism: MechanismName,
     shape: Shape,
     sensitivity: Sensitivity,
     epsilon: Epsilon,
     delta: Delta,
-    calibration: Annotated[
-        str, typer.Option(help="For mechanisms that have both: published (what the source says) or exact.")
-    ] = "published",
+    calibration: Calibration = "published",
     samples: Annotated[int, typer.Option(help="Releases in all; more of them prove more.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="How sure the bounds are.")] = 0.999,
     attack: Annotated[
@@ -57,7 +57,9 @@ def audit(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     integer: Integer = False,
+    counts: Counts = False,
     json: AsJson = False,
 ) -> None:
     """Attack a mechanism many times over. Exit code 0: its claim is not refuted; 1: it is refuted; 2: bad input.
@@ -69,24 +71,25 @@ def audit(
     """
     import numpy as np
 
-    from lessnoise import validation
     from lessnoise.audit import audit as run_audit
     from lessnoise.guarantees import Neighbours
     from lessnoise.mechanism.catalogue import Request
 
-    rng = None if seed is None else np.random.default_rng(validation.whole_number("seed", seed, 0))
+    rng = seeded(seed)
     request = Request(
-        epsilon,
-        delta,
-        sensitivity,
-        parse_shape(shape),
-        Neighbours.of(neighbours),
-        l1_sensitivity,
-        k,
-        p,
-        bound,
-        entry_bound,
-        integer,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        shape=parse_shape(shape),
+        neighbours=Neighbours.of(neighbours),
+        l1_sensitivity=l1_sensitivity,
+        k=k,
+        p=p,
+        bound=bound,
+        entry_bound=entry_bound,
+        integer=integer,
+        objective=objective,
+        counts=counts,
     )
     built, notes = build(mechanism, calibration, request)
     report = run_audit(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from lessnoise.cli.app import (
-    EXIT_FAILED_CLAIM,
+from lessnoise.cli.app import EXIT_FAILED_CLAIM, app, console, print_json
+from lessnoise.cli.options import (
     AsJson,
     Bound,
+    Calibration,
     Counts,
     Delta,
     EntryBound,
@@ -18,15 +19,13 @@ from lessnoise.cli.app import (
     Integer,
     K,
     L1Sensitivity,
+    MechanismName,
     NeighboursOption,
     Objective,
     P,
     Sensitivity,
     Shape,
-    app,
-    console,
     parse_shape,
-    print_json,
 )
 
 if TYPE_CHECKING:
@@ -36,14 +35,12 @@ if TYPE_CHECKING:
 
 @app.command()
 def check(
-    mechanism: Annotated[str, typer.Argument(help="Name of the mechanism, such as r1smg or classic-gaussian.")],
+    mechanism: MechanismName,
     shape: Shape,
     sensitivity: Sensitivity,
     epsilon: Epsilon,
     delta: Delta,
-    calibration: Annotated[
-        str, typer.Option(help="For mechanisms that have both: published (what the source says) or exact.")
-    ] = "published",
+    calibration: Calibration = "published",
     l1_sensitivity: L1Sensitivity = None,
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
@@ -63,19 +60,19 @@ def check(
     from lessnoise.mechanism.catalogue import Request
 
     request = Request(
-        epsilon,
-        delta,
-        sensitivity,
-        parse_shape(shape),
-        Neighbours.of(neighbours),
-        l1_sensitivity,
-        k,
-        p,
-        bound,
-        entry_bound,
-        integer,
-        objective,
-        counts,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        shape=parse_shape(shape),
+        neighbours=Neighbours.of(neighbours),
+        l1_sensitivity=l1_sensitivity,
+        k=k,
+        p=p,
+        bound=bound,
+        entry_bound=entry_bound,
+        integer=integer,
+        objective=objective,
+        counts=counts,
     )
     built, notes = build(mechanism, calibration, request)
     verdict = built.check()

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli.app import AsJson, L1Sensitivity, NeighboursOption, app, console, parse_shape, print_json
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+    L1Sensitivity,
+    NeighboursOption,
+    parse_shape,
+)
 
 if TYPE_CHECKING:
     from lessnoise.claims import Finding

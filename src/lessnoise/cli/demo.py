@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli.app import AsJson, Force, app, console, print_json
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+    Force,
+)
 from lessnoise.cli.progress import progress_bar
 
 if TYPE_CHECKING:

@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import AsJson, Force, app, console, print_json
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+    Force,
+)
 from lessnoise.cli.progress import progress_bar
 
 

@@ -8,7 +8,20 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import AsJson, Delta, Epsilon, Force, NeighboursOption, app, console, parse_shape, print_json
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    LedgerOption,
+    MechanismOrBest,
+    NeighboursOption,
+    Partition,
+    UnsafeSeed,
+    parse_shape,
+    seeded,
+)
 from lessnoise.cli.progress import progress_bar
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down
@@ -26,7 +39,7 @@ def histogram(
     delta: Delta,
     out: Annotated[Path, typer.Option(help="Folder for the counts, the certificate and the picture.")],
     y: Annotated[str | None, typer.Option(help="Column of the second axis.")] = None,
-    mechanism: Annotated[str, typer.Option(help="Mechanism by name; 'best' chooses.")] = "best",
+    mechanism: MechanismOrBest = "best",
     neighbours: NeighboursOption = "add/remove",
     outside: Annotated[str, typer.Option(help="Rows outside the bounds: drop or clamp.")] = "drop",
     unit: Annotated[str | None, typer.Option(help="Protect users: the column with their ids.")] = None,
@@ -40,15 +53,9 @@ def histogram(
     output_format: Annotated[
         list[str] | None, typer.Option("--format", help="parquet, csv or npy; may be given several times.")
     ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit.")
-    ] = None,
-    partition: Annotated[
-        str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals concerned.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
-    ] = None,
+    ledger: LedgerOption = None,
+    partition: Partition = None,
+    seed: UnsafeSeed = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -57,13 +64,12 @@ def histogram(
     Example: [bold]lessnoise histogram trips.parquet --x Lon --y Lat --bins 89x89 --bounds -74.05:-73.75,40.6:40.9
     --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
-    import numpy as np
-
     from lessnoise.errors import ClaimWarning
     from lessnoise.ledger import Ledger
     from lessnoise.query import Histogram, Unit
     from lessnoise.tasks.histogram import check_folder, private_histogram
 
+    rng = seeded(seed)
     formats = output_format or ["parquet"]
     check_folder(out, formats, force)
     names = [x] if y is None else [x, y]
@@ -82,7 +88,7 @@ def histogram(
             unit=protected,
             engine=engine,
             postprocess=post or (),
-            rng=None if seed is None else np.random.default_rng(seed),
+            rng=rng,
             progress=progress,
             ledger=budget,
             partition=partition,
@@ -119,10 +125,7 @@ def _source(data: str, table: str | None) -> object:
 
 
 def _bins(text: str) -> tuple[int, ...]:
-    try:
-        return parse_shape(text)
-    except InvalidInput:
-        raise InvalidInput(f"bins={text!r} is not a number of cells per axis: write 100 or 89x89.") from None
+    return parse_shape(text, "bins")
 
 
 def _bounds(text: str) -> tuple[tuple[float, float], ...]:

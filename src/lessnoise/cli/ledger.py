@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import (
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
     AsJson,
     Bound,
+    Counts,
     Delta,
     EntryBound,
     Epsilon,
@@ -18,14 +20,13 @@ from lessnoise.cli.app import (
     Integer,
     K,
     L1Sensitivity,
+    MechanismName,
     NeighboursOption,
+    Objective,
     P,
     Sensitivity,
     Shape,
-    app,
-    console,
     parse_shape,
-    print_json,
 )
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
@@ -118,7 +119,7 @@ def show(
 @commands.command()
 def spend(
     path: LedgerFile,
-    mechanism: Annotated[str, typer.Argument(help="Mechanism by name, such as analytic-gaussian.")],
+    mechanism: MechanismName,
     shape: Shape,
     sensitivity: Sensitivity,
     epsilon: Epsilon,
@@ -132,7 +133,9 @@ def spend(
     p: P = None,
     bound: Bound = None,
     entry_bound: EntryBound = None,
+    objective: Objective = "squared",
     integer: Integer = False,
+    counts: Counts = False,
     json: AsJson = False,
 ) -> None:
     """Record a release that is made elsewhere. Do this before the release; exit code 2 if the budget forbids it.
@@ -148,17 +151,19 @@ def spend(
 
     ledger = Ledger.open(path)
     request = Request(
-        epsilon,
-        delta,
-        sensitivity,
-        parse_shape(shape),
-        ledger.budget.neighbours,
-        l1_sensitivity,
-        k,
-        p,
-        bound,
-        entry_bound,
-        integer,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        shape=parse_shape(shape),
+        neighbours=ledger.budget.neighbours,
+        l1_sensitivity=l1_sensitivity,
+        k=k,
+        p=p,
+        bound=bound,
+        entry_bound=entry_bound,
+        integer=integer,
+        objective=objective,
+        counts=counts,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
@@ -176,6 +181,7 @@ def export(
     path: LedgerFile,
     target: Annotated[Path | None, typer.Argument(metavar="[OUT.json]", help="File to write; else the screen.")] = None,
     force: Force = False,
+    json: AsJson = False,
 ) -> None:
     """Write the budget and every record with its full description, as JSON.
 
@@ -205,4 +211,7 @@ def export(
         return
     text = json_format.dumps(values, indent=2) + "\n"
     write_together({target: lambda file: file.write(text.encode())}, force)
-    console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)
+    if json:
+        print_json({"ledger": str(path), "records": len(records), "file": str(target)})
+    else:
+        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)

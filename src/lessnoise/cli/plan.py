@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessnoise.cli.app import (
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
     AsJson,
     Bound,
+    Counts,
     Delta,
     EntryBound,
     Epsilon,
@@ -20,13 +22,13 @@ from lessnoise.cli.app import (
     P,
     Sensitivity,
     Shape,
-    app,
-    console,
     parse_shape,
-    print_json,
 )
+from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lessnoise.mechanism.mechanism import Mechanism
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -46,6 +48,7 @@ def plan(
     entry_bound: EntryBound = None,
     objective: Objective = "squared",
     integer: Integer = False,
+    counts: Counts = False,
     optimality: Annotated[
         bool, typer.Option("--optimality", help="Also prove how near the first row is to the least possible loss.")
     ] = False,
@@ -63,18 +66,19 @@ def plan(
     from lessnoise.mechanism.least.builder import NAME
 
     request = Request(
-        epsilon,
-        delta,
-        sensitivity,
-        parse_shape(shape),
-        Neighbours.of(neighbours),
-        l1_sensitivity,
-        k,
-        p,
-        bound,
-        entry_bound,
-        integer,
-        objective,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        shape=parse_shape(shape),
+        neighbours=Neighbours.of(neighbours),
+        l1_sensitivity=l1_sensitivity,
+        k=k,
+        p=p,
+        bound=bound,
+        entry_bound=entry_bound,
+        integer=integer,
+        objective=objective,
+        counts=counts,
     )
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == NAME).optimality if optimality else None
@@ -99,15 +103,31 @@ def describe(mechanism: Mechanism) -> dict[str, Any]:
     verdict = mechanism.check()
     return {
         "name": mechanism.name,
-        "standard_deviation": mechanism.standard_deviation,
+        "standard_deviation": _known(lambda: mechanism.standard_deviation),
         "noise": mechanism.law.to_dict(),
-        "expected_loss": mechanism.expected_loss,
-        "loss_quantiles": {str(q): mechanism.loss_quantile(q) for q in QUANTILES},
+        "expected_loss": _known(lambda: mechanism.expected_loss),
+        "loss_quantiles": {str(q): value for q, value in zip(QUANTILES, _quantiles(mechanism), strict=True)},
         "claim": None if mechanism.claim is None else mechanism.claim.to_dict(),
         "exact_delta": verdict.exact.to_dict(),
         "holds": verdict.holds,
         **({} if mechanism.design is None else {"design": mechanism.design.to_dict()}),
     }
+
+
+def _known(compute: Callable[[], float]) -> float | None:
+    """A number, or None where the noise depends on the data or the number is not computed."""
+    try:
+        return compute()
+    except InvalidInput:
+        return None
+
+
+def _quantiles(mechanism: Mechanism) -> list[float | None]:
+    return [_known(lambda q=q: mechanism.loss_quantile(q)) for q in QUANTILES]  # type: ignore[misc]
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}g}"
 
 
 def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
@@ -121,14 +141,13 @@ def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
         table.add_column(title, justify="right")
     table.add_column("claim")
     for mechanism in mechanisms:
-        verdict = mechanism.check()
+        verdict, row = mechanism.check(), describe(mechanism)
         mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"
-        quantiles = [f"{mechanism.loss_quantile(q):.4g}" for q in QUANTILES]
         table.add_row(
             mechanism.name if mechanism.design is None else f"{mechanism.name} ({mechanism.design.choice})",
-            f"{mechanism.standard_deviation:.5g}",
-            f"{mechanism.expected_loss:.5g}",
-            *quantiles,
+            _text(row["standard_deviation"], 5),
+            _text(row["expected_loss"], 5),
+            *(_text(value, 4) for value in row["loss_quantiles"].values()),
             up(verdict.exact.upper, 4),
             f"{mark}: ({verdict.claimed.epsilon:g}, {verdict.claimed.delta:g})",
         )
@@ -137,6 +156,8 @@ def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
     out.print(
         "Loss is ||noise||² over the whole array. Every delta is computed, at the claimed epsilon, and rounded up."
     )
+    if any(mechanism.law.data_dependent for mechanism in mechanisms):
+        out.print("A row without a loss has noise that depends on the data, or a loss that is not computed.")
     if assumed_l1:
         out.print(
             "Laplace noise is for an l1 sensitivity of √M times the l2 one; pass --l1-sensitivity if yours is less."

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING
-
-from lessnoise.cli.app import console
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,9 +18,10 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
     if quiet:
         yield None
         return
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=console(), transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("starting", total=None)
 
         def report(label: str, done: int, total: int) -> None:

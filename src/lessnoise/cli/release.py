@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import (
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
     AsJson,
     Bound,
     Counts,
@@ -18,13 +19,15 @@ from lessnoise.cli.app import (
     Force,
     K,
     L1Sensitivity,
+    LedgerOption,
+    MechanismOrBest,
     NeighboursOption,
     Objective,
     P,
+    Partition,
     Sensitivity,
-    app,
-    console,
-    print_json,
+    UnsafeSeed,
+    seeded,
 )
 
 
@@ -35,12 +38,7 @@ def release(
     sensitivity: Sensitivity,
     epsilon: Epsilon,
     delta: Delta,
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with."
-        ),
-    ] = "best",
+    mechanism: MechanismOrBest = "best",
     l1_sensitivity: L1Sensitivity = None,
     neighbours: NeighboursOption = "add/remove",
     k: K = None,
@@ -48,16 +46,10 @@ def release(
     bound: Bound = None,
     entry_bound: EntryBound = None,
     objective: Objective = "squared",
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit.")
-    ] = None,
-    partition: Annotated[
-        str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals concerned.")
-    ] = None,
+    ledger: LedgerOption = None,
+    partition: Partition = None,
     counts: Counts = False,
-    seed: Annotated[
-        int | None, typer.Option(help="For experiments only: a reproducible release is NOT private.")
-    ] = None,
+    seed: UnsafeSeed = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -65,8 +57,6 @@ def release(
 
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
-    import numpy as np
-
     from lessnoise.errors import ClaimWarning
     from lessnoise.guarantees import Neighbours
     from lessnoise.ledger import Ledger
@@ -74,20 +64,21 @@ def release(
     from lessnoise.release.files import check_writable, load_array, write_release
     from lessnoise.rounding import down
 
+    rng = seeded(seed)
     check_writable(target, force)
     budget = None if ledger is None else Ledger.open(ledger)
     value = load_array(source)
     request = Request(
-        epsilon,
-        delta,
-        sensitivity,
-        value.shape,
-        Neighbours.of(neighbours),
-        l1_sensitivity,
-        k,
-        p,
-        bound,
-        entry_bound,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        shape=value.shape,
+        neighbours=Neighbours.of(neighbours),
+        l1_sensitivity=l1_sensitivity,
+        k=k,
+        p=p,
+        bound=bound,
+        entry_bound=entry_bound,
         integer=value.dtype.kind in "iu",
         objective=objective,
         counts=counts,
@@ -95,7 +86,6 @@ def release(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
         built = choose(mechanism, request)
-        rng = None if seed is None else np.random.default_rng(seed)
         result = built.release(value, rng, ledger=budget, partition=partition)
     write_release(result, target, force)
     certificate = result.certificate

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import EXIT_FAILED_CLAIM, AsJson, app, console, print_json
+from lessnoise.cli.app import EXIT_FAILED_CLAIM, app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+)
 
 
 @app.command()

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from lessnoise.cli.app import AsJson, Force, app, console, print_json
+from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.options import (
+    AsJson,
+    Force,
+)
 from lessnoise.cli.progress import progress_bar
+from lessnoise.cli.study_learning import learning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.studies.uber import UberResult
+    from lessnoise.studies.uber_results import UberResult
 
 MARK = b'<meta name="generator" content="lessnoise">'
 _QUICK_REPETITIONS, _QUICK_RELEASES = 5, 200
@@ -78,6 +83,9 @@ def uber(
         return
     _print_tables(result)
     console().print(f"wrote {page} and {len(files) - 1} files beside it: open the page in a browser")
+
+
+study.command()(learning)
 
 
 def _writer(content: bytes) -> Callable[[BinaryIO], object]:

@@ -13,6 +13,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import values_drawn
+from lessnoise.shown import Plotted
 
 SCHEMA = 1
 _MOST_STEPS = 10**12
@@ -51,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Composition:
+class Composition(Plotted):
     """Several releases about the same individuals, each of which may depend on the results before it.
 
     Build one with :func:`lessnoise.compose`, ``mechanism.repeat(n)`` or ``mechanism.subsample(rate).repeat(n)``.
@@ -160,6 +161,7 @@ class Composition:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Composition:
         """The inverse of :meth:`to_dict`."""
+        values = validation.fields(values, ("schema", "parts"), "composition")
         if values.get("schema") != SCHEMA:
             raise InvalidInput(
                 f"schema={values.get('schema')!r} is not {SCHEMA}: this composition was written by another version "
@@ -174,7 +176,7 @@ class Composition:
     @classmethod
     def from_json(cls, text: str) -> Composition:
         """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(validation.json_object(text, "composition"))
 
 
 def compose(*releases: Mechanism | Composition) -> Composition:

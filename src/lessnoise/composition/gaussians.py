@@ -70,8 +70,6 @@ class Normal:
             return self.delta(unit * math.exp(x), tolerance)
 
         found = invert(at, delta, start=0.0, lowest=-60.0, highest=math.log(1e3 * LARGEST_EPSILON / unit))
-        if found is None:
-            return Bracket(LARGEST_EPSILON, math.inf)
         lower = 0.0 if found.lower == -math.inf else unit * math.exp(found.lower)
         upper = unit * math.exp(found.upper) * (1.0 + 1e-15)
         return Bracket(min(lower * (1.0 - 1e-15), upper), upper)

@@ -59,6 +59,8 @@ def answer(
     query.norms(neighbours, unit)  # refuse what has no sensitivity before the data is read
     if unit.id in query.columns:
         raise InvalidInput(f"unit={unit.id!r} is a column of the query, too: name users by another column.")
+    for name, values in data.items() if isinstance(data, Mapping) else [("data", data)]:
+        validation.unmasked(values, f"data[{name!r}]" if isinstance(data, Mapping) else name)
     report = progress or (lambda _label, _done, _total: None)
     chosen = _engine(data, engine)
     total = chosen.total(query, data, unit, report)

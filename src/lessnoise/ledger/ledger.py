@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,9 @@ from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import store, total
 from lessnoise.rounding import down, up
+from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
-    import os
     import sqlite3
 
     from lessnoise.mechanism.mechanism import Mechanism
@@ -41,7 +42,7 @@ class Record:
     note: str
 
 
-class Ledger:
+class Ledger(Plotted):
     """A privacy budget in a file. Open or create one with :meth:`open`.
 
     >>> import tempfile, pathlib, numpy as np, lessnoise as ln
@@ -82,6 +83,8 @@ class Ledger:
         An existing ledger keeps its budget: what is stated here must agree with it. A file that is something else, is
         damaged, or was written by a newer version is refused and left as it is.
         """
+        if not isinstance(path, (str, os.PathLike)):
+            raise InvalidInput(f"path={path!r} is not a path: pass the name of the ledger's file.")
         place = Path(path)
         file = store.Store(place)
         stated = _stated(epsilon, delta, neighbours)

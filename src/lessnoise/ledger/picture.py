@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from matplotlib.axes import Axes
+
     from lessnoise.guarantees import Guarantee
     from lessnoise.ledger.history import Moment
 
@@ -48,29 +50,33 @@ def check_format(path: Path) -> None:
 
 
 def draw(moments: Sequence[Moment], budget: Guarantee, file: BinaryIO, ending: str) -> None:
-    """Steps of epsilon over the releases, below the line of the budget."""
+    """The picture as a file."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    counts = [0, *(moment.records for moment in moments)]
-    epsilons = [0.0, *(moment.epsilon for moment in moments)]
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "lessnoise", "font.size": 11}):
         figure = Figure(figsize=(8.0, 4.2), layout="constrained")
-        axes = figure.subplots()
-        axes.fill_between(counts, epsilons, color=_SPENT, alpha=0.15, linewidth=0)
-        axes.plot(counts, epsilons, color=_SPENT, linewidth=2.0)
-        axes.axhline(budget.epsilon, color=_LIMIT, linewidth=1.5, linestyle=(0, (6, 2)))
-        axes.annotate("budget", (0, budget.epsilon), xytext=(4, -4), textcoords="offset points", color=_LIMIT, va="top")
-        if moments:
-            last = f"{up(moments[-1].epsilon, 4)} spent"
-            axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-6, -34), textcoords="offset points", color=_SPENT,
-                          ha="right")  # fmt: skip
-        axes.set_xlim(0, max(counts[-1], 1))
-        axes.set_ylim(0, 1.08 * max(budget.epsilon, epsilons[-1]))
-        axes.set_xlabel(_releases(moments), color=_SOFT)
-        axes.set_ylabel(f"exact ε at δ = {up(budget.delta)}", color=_SOFT)
-        axes.grid(color=_GRID, linewidth=0.6)
-        axes.tick_params(colors=_INK)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        draw_on(figure.subplots(), moments, budget)
         figure.savefig(file, format=ending.lstrip("."), dpi=150, metadata={"Date": None} if ending == ".svg" else None)
+
+
+def draw_on(axes: Axes, moments: Sequence[Moment], budget: Guarantee) -> None:
+    """Steps of epsilon over the releases, below the line of the budget."""
+    counts = [0, *(moment.records for moment in moments)]
+    epsilons = [0.0, *(moment.epsilon for moment in moments)]
+    axes.fill_between(counts, epsilons, color=_SPENT, alpha=0.15, linewidth=0)
+    axes.plot(counts, epsilons, color=_SPENT, linewidth=2.0)
+    axes.axhline(budget.epsilon, color=_LIMIT, linewidth=1.5, linestyle=(0, (6, 2)))
+    axes.annotate("budget", (0, budget.epsilon), xytext=(4, -4), textcoords="offset points", color=_LIMIT, va="top")
+    if moments:
+        last = f"{up(moments[-1].epsilon, 4)} spent"
+        axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-6, -34), textcoords="offset points", color=_SPENT,
+                      ha="right")  # fmt: skip
+    axes.set_xlim(0, max(counts[-1], 1))
+    axes.set_ylim(0, 1.08 * max(budget.epsilon, epsilons[-1]))
+    axes.set_xlabel(_releases(moments), color=_SOFT)
+    axes.set_ylabel(f"exact ε at δ = {up(budget.delta)}", color=_SOFT)
+    axes.grid(color=_GRID, linewidth=0.6)
+    axes.tick_params(colors=_INK)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

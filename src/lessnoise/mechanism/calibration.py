@@ -40,7 +40,7 @@ def _unit_scale(dimension: int, k: float, p: float, epsilon: float, delta: float
     shape = k / p
     start = math.log(sigma) + 0.5 * math.log(dimension) - math.log(max(shape, 1.0)) / p
     found = invert(curve, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
-    if found is None or not math.isfinite(found.lower):
+    if not (math.isfinite(found.lower) and math.isfinite(found.upper)):
         raise LessnoiseError(
             f"no scale of the radial member k={k:g}, p={p:g} was found for epsilon={epsilon:g}, delta={delta:g}, "
             f"M={dimension}: choose k and p nearer to the Gaussian's (k=M, p=2)."

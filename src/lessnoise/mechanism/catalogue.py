@@ -12,6 +12,7 @@ from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import builders, counts, families
 from lessnoise.mechanism.least import builder as least
+from lessnoise.mechanism.least.goal import Goal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ class Request:
         validation.sensitivity(self.sensitivity)
         object.__setattr__(self, "shape", validation.shape(self.shape))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        Goal.of(self.objective)
         for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
             if getattr(self, name) is not None:
                 validation.positive(name, getattr(self, name))
@@ -267,12 +269,14 @@ def find(name: str) -> Entry:
     True
     """
     if name not in CATALOGUE:
-        raise InvalidInput(f"mechanism={name!r} is not known: choose one of {', '.join(CATALOGUE)}.")
+        raise validation.unknown("mechanism", name, CATALOGUE)
     return CATALOGUE[name]
 
 
 def choose(name: str, request: Request) -> Mechanism:
     """The mechanism of a name, or what is :func:`best` for the request."""
+    if name != BEST and name not in CATALOGUE:
+        raise validation.unknown("mechanism", name, [BEST, *CATALOGUE])
     return best(request) if name == BEST else find(name).build(request)
 
 

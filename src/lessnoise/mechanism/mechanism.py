@@ -15,6 +15,7 @@ from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.design import Design
 from lessnoise.mechanism.sampling import draw
+from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class Mechanism(Plotted):
     """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart.
 
     Build one with a builder such as :func:`lessnoise.analytic_gaussian`. Everything below is computed
@@ -179,6 +180,8 @@ class Mechanism:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Mechanism:
         """The inverse of :meth:`to_dict`."""
+        needed = ("schema", "name", "noise", "shape", "sensitivity", "neighbours", "claim")
+        values = validation.fields(values, needed, "description")
         if values.get("schema") != SCHEMA:
             raise InvalidInput(
                 f"schema={values.get('schema')!r} is not {SCHEMA}: this description was written by another version "
@@ -202,4 +205,4 @@ class Mechanism:
     @classmethod
     def from_json(cls, text: str) -> Mechanism:
         """The inverse of :meth:`to_json`."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(validation.json_object(text, "description"))

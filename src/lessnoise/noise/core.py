@@ -78,6 +78,8 @@ def add_noise(form: Form, value: Floats, stream: Stream, **options: Any) -> Floa
 
 def check_out(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Refuse an output array that cannot hold the noisy value."""
+    if out is not None and not isinstance(out, np.ndarray):
+        raise InvalidInput(f"out of type {type(out).__name__} is not a NumPy array: pass numpy.empty({shape}), say.")
     if out is not None and (out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous):
         raise InvalidInput(
             f"out has shape {out.shape} and dtype {out.dtype}: pass a C-contiguous array of shape {shape} and "

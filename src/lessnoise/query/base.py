@@ -12,7 +12,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.query import exact
+from lessnoise.query import columns, exact
 from lessnoise.query.unit import ROW, Unit
 
 if TYPE_CHECKING:
@@ -149,6 +149,26 @@ class Query(ABC):
         value.setflags(write=False)
         norms = self.norms(neighbours, unit)
         return Answer(value, norms.l2, norms.l1, Neighbours.of(neighbours), unit, self)
+
+
+class NumericQuery(Query):
+    """A query that reads numbers only, from the columns ``names``; rows with NULL or NaN do not contribute."""
+
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return self.names
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """All numbers."""
+        return dict.fromkeys(self.names, columns.NUMBER)
+
+    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+        """Rows without NULL and NaN."""
+        return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

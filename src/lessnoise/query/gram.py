@@ -13,7 +13,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, exact
-from lessnoise.query.base import Norms, Query, column_names, interval
+from lessnoise.query.base import Norms, NumericQuery, column_names, interval
 from lessnoise.query.linear import step
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _MOST_COLUMNS = 2**14  # below it squared norms are exact
 
 
 @dataclass(frozen=True)
-class Gram(Query):
+class Gram(NumericQuery):
     """X^T X over rows with l2 norm at most ``norm`` (longer ones are scaled down), or with entries clipped to ``box``.
 
     Entries are rounded to multiples of 2^-18 of the bound (to the next power of two), so that the matrix is the same
@@ -64,16 +64,6 @@ class Gram(Query):
         assert self._step > 0.0
         if len(self.names) > _MOST_COLUMNS:
             raise InvalidInput(f"columns={len(self.names)} are more than {_MOST_COLUMNS}: pass fewer.")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of X."""
-        return self.names
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """All numbers."""
-        return dict.fromkeys(self.names, columns.NUMBER)
 
     @property
     def shape(self) -> tuple[int, ...]:

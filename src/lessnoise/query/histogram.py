@@ -65,7 +65,11 @@ class Histogram(Query):
         wanted = column_names(names)
         for name, values in (("bins", bins), ("bounds", bounds)):
             if not isinstance(values, (list, tuple)) or len(values) != len(wanted):
-                raise InvalidInput(f"{name}={values!r} must have one part for each of {list(wanted)}: pass one each.")
+                example = f"{name}=(89,)" if name == "bins" else f"{name}=((0, 1),)"
+                raise InvalidInput(
+                    f"{name}={values!r} must have one part for each of {list(wanted)}: pass one each, such as "
+                    f"{example} for one column."
+                )
         box = [interval(f"bounds[{place}]", each) for place, each in enumerate(bounds)]
         return cls(
             tuple(

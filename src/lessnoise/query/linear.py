@@ -13,7 +13,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, exact
-from lessnoise.query.base import Norms, Query, column_names, intervals
+from lessnoise.query.base import Norms, NumericQuery, column_names, intervals
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ BITS = 30  # 2^33 rows fit in 63 bits
 
 
 @dataclass(frozen=True)
-class Sum(Query):
+class Sum(NumericQuery):
     """The sum of each column, its entries clipped to public bounds.
 
     Each entry is rounded to a multiple of 2^-30 of its bound (to the next power of two), so that the sum is exact. A
@@ -46,16 +46,6 @@ class Sum(Query):
         assert all(step(ends) > 0.0 for ends in self.bounds)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns to add up."""
-        return self.names
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """All numbers."""
-        return dict.fromkeys(self.names, columns.NUMBER)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """One sum per column."""
         return (len(self.names),)
@@ -64,10 +54,6 @@ class Sum(Query):
     def entry_bound(self) -> float | None:  # type: ignore[override]
         """The largest upper bound, if no entry can be negative."""
         return max(high for _, high in self.bounds) if all(low >= 0.0 for low, _ in self.bounds) else None
-
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
-        """Rows without NULL and NaN."""
-        return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
 
     def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
         """Integer sums of one batch, in steps of the grid."""
@@ -94,7 +80,7 @@ class Sum(Query):
 
 
 @dataclass(frozen=True)
-class Mean(Query):
+class Mean(NumericQuery):
     """What the mean of each column is made from; ``estimate`` turns its release into means.
 
     A mean is not a sum over rows, so two honest ways are offered, both of which release sums:
@@ -122,16 +108,6 @@ class Mean(Query):
             object.__setattr__(self, "rows", validation.whole_number("rows", self.rows))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns to average."""
-        return self.names
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """All numbers."""
-        return dict.fromkeys(self.names, columns.NUMBER)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The sums, and the count unless it is public."""
         return (len(self.names) + (self.rows is None),)
@@ -139,10 +115,6 @@ class Mean(Query):
     def zero(self) -> NDArray[np.int64]:
         """Sums and a count of rows, which is compared with a public one."""
         return np.zeros(len(self.names) + 1, dtype=np.int64)
-
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
-        """Rows without NULL and NaN."""
-        return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
 
     def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
         """Integer sums of the centred rows, and their number."""

@@ -28,7 +28,7 @@ class SecondMoments(Gram):
 
     x is a row of norm at most ``norm``: longer ones are scaled down. With ``ends`` = (lows, highs), one number each for
     every column, entries are first moved into them, and rows by ``-shift``; ``norm`` bounds what is left. As in
-    :class:`~lessnoise.query.Gram` all sums are of integers. Missing and infinite entries are refused, not dropped.
+    :class:`~lessnoise.Gram` all sums are of integers. Missing and infinite entries are refused, not dropped.
 
     >>> SecondMoments(["a", "b"], norm=5).answer(np.array([[3.0, 4.0], [30.0, 40.0]])).value.round(3).tolist()
     [[18.0, 24.0, 6.0, 3.0], [24.0, 32.0, 8.0, 4.0], [6.0, 8.0, 2.0, 1.0], [3.0, 4.0, 1.0, 1.0]]

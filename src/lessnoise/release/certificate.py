@@ -13,6 +13,7 @@ from lessnoise._version import __version__
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, values_drawn
+from lessnoise.shown import Shown
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream
@@ -33,7 +34,7 @@ def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Shown):
     """The mechanism, its exact guarantee at the epsilon it was built for, and where the randomness came from.
 
     ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of ``exact``, the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +27,13 @@ def load_array(path: Path) -> NDArray[Any]:
     """Read one .npy array; never runs code from the file."""
     if not path.is_file():
         raise InvalidInput(f"input={path} does not exist: pass the path of an existing .npy file.")
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        raise InvalidInput(f"input={path} is not a readable .npy array of numbers: write it with numpy.save.") from None
+    with path.open("rb") as file:
+        try:
+            loaded = np.load(file, allow_pickle=False)
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile):
+            raise InvalidInput(
+                f"input={path} is not a readable .npy array of numbers: write it with numpy.save."
+            ) from None
     if not isinstance(loaded, np.ndarray):
         raise InvalidInput(f"input={path} holds several arrays: pass a .npy file with one array.")
     return loaded

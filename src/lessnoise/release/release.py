@@ -12,6 +12,7 @@ from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
+from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Plotted):
     """A noisy value and its certificate; with a ledger, the receipt of what it cost.
 
     A float32 value stays float32; integers stay integers for integer noise.
@@ -73,6 +74,8 @@ def release(
 
 
 def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:
+    if ledger is not None and not hasattr(ledger, "spend"):
+        raise InvalidInput(f"ledger={ledger!r} is not a ledger: pass Ledger.open(path).")
     if ledger is None and partition is not None:
         raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
     if ledger is not None and rng is not None:

@@ -32,7 +32,7 @@ def counts_png(result: HistogramRelease) -> bytes:
             _map(axes, summed, result.query.axes[0], result.query.axes[1])
         else:
             _bars(axes, summed, result.query.axes[0])
-        title = f"Private counts at ({up(guarantee.epsilon)}, {up(guarantee.delta)})"
+        title = f"Private counts at ({up(guarantee.epsilon, 3)}, {up(guarantee.delta, 3)})"
         private = "" if result.certificate.private else "; seeded, so NOT private"
         noise = mechanism.name
         if not mechanism.law.data_dependent:

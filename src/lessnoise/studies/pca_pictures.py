@@ -8,7 +8,7 @@ import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.report import text
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, png, style
+from lessnoise.report.canvas import GRID, INK, LINES, MORE_COLOURS, blank, png, style
 from lessnoise.studies.pca import label_of
 from lessnoise.studies.pca_result import PARTS, PcaStudy
 
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
     Values = PcaStudy | dict[str, Any]
 
-_COLOURS = {
-    **COLOURS,
-    "mvg-published": "#BBBBBB",
-    "mgm": "#44AA99",
-    "mod-sulq": "#999933",
-    "mod-sulq-exact": "#999933",
-    "wishart": "#EE7733",
-    "ppca": "#117733",
-}
 _LINES: dict[str, Any] = {
     **LINES,
     "mvg-published": "-.",
@@ -60,7 +51,7 @@ def _panel(axes: Any, series: dict[str, list[Point]], of: Callable[[Point], tupl
             means,
             yerr=spread,
             label=label_of(key) + {"holds": "", "fails": " (claim fails)", "not proved": " (not proved)"}[word],
-            color=_COLOURS[key],
+            color=MORE_COLOURS[key],
             linestyle=_LINES[key],
             linewidth=2.4 if key in ("least-noise", "r1smg-published") else 1.6,
             marker=_MARKS[word],

@@ -8,13 +8,11 @@ published R1SMG release returns the raw table.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._version import __version__
 from lessnoise.data import BOUNDS, synthetic_city, uber_pickups
 from lessnoise.data.uber import FIGURE_BOUNDS, WINDOW, WINDOW_BOUNDS, WINDOW_ROWS
 from lessnoise.errors import ClaimWarning
@@ -22,6 +20,7 @@ from lessnoise.guarantees import Guarantee, Neighbours
 from lessnoise.mechanism.catalogue import Request, find
 from lessnoise.mechanism.counts import Dawa
 from lessnoise.query import Answer, Histogram
+from lessnoise.studies.uber_results import SYNTHETIC_CITY, Attack, Losses, StudyRow, UberResult
 
 if TYPE_CHECKING:
     import os
@@ -29,18 +28,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.guarantees import Verdict
     from lessnoise.mechanism.mechanism import Mechanism
 
     Array = NDArray[np.float64]
     Progress = Callable[[str, int, int], None]
 
+__all__ = ["Attack", "Losses", "StudyRow", "UberResult", "run_uber"]
+
 SYNTHETIC = "synthetic"
 EPSILON, STRICT_EPSILON, DELTA = 0.5, 1e-5, 1e-7
 PUBLISHED = "r1smg-published"
 ATTACKED = (PUBLISHED, "analytic-gaussian")
-
-_SYNTHETIC_CITY = "synthetic city"
 
 # What the paper says of the mean loss over the valid cells (section 7, "Utility boosting and stability").
 PAPER_MEANS = {PUBLISHED: 1.5e4, "classic-gaussian": 5e4, "analytic-gaussian": 5e4, "mvg-published": 5e4}
@@ -61,175 +59,6 @@ _HONEST = (
 )
 _TRUE = ("least-noise", "analytic-gaussian", "l2", "discrete-gaussian", "r1smg")
 _OWN_RELATION = {"dawa-dpcomp": Neighbours.ADD_REMOVE, "hb": Neighbours.ADD_REMOVE}
-
-
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """Losses of repeated releases, with what theory says of them where it says something.
-
-    ``valid`` counts the occupied cells only, as the paper does; ``whole`` all cells. Kurtosis and skewness are the
-    paper's ratios of raw moments, of the loss over all cells.
-    """
-
-    valid: Array
-    whole: Array
-    expected_valid: float | None
-    expected_whole: float | None
-    kurtosis: float | None
-    skewness: float | None
-
-    @property
-    def mean_valid(self) -> float:
-        """The expected loss over the occupied cells; where none is known, the mean of the repetitions."""
-        return float(self.valid.mean()) if self.expected_valid is None else self.expected_valid
-
-    @property
-    def observed_kurtosis(self) -> float:
-        """E[L^4]/E[L^2]^2 over the repetitions."""
-        return _ratio(self.whole, 4)
-
-    @property
-    def observed_skewness(self) -> float:
-        """E[L^3]/E[L^2]^(3/2) over the repetitions."""
-        return _ratio(self.whole, 3)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "mean_valid": float(self.valid.mean()),
-            "expected_valid": self.expected_valid,
-            "mean_whole": float(self.whole.mean()),
-            "expected_whole": self.expected_whole,
-            "kurtosis": self.kurtosis,
-            "observed_kurtosis": self.observed_kurtosis,
-            "skewness": self.skewness,
-            "observed_skewness": self.observed_skewness,
-            "valid": self.valid.tolist(),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class StudyRow:
-    """One mechanism at one setting: what is claimed, what is true, what it costs, and one release on the map."""
-
-    key: str
-    label: str
-    mechanism: Mechanism
-    verdict: Verdict
-    losses: Losses
-    released: Array | None
-    paper_mean: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        """The claim is proved."""
-        return self.verdict.holds
-
-    @property
-    def verdict_word(self) -> str:
-        """Holds, fails or is not proved."""
-        return "holds" if self.holds else "fails" if self.verdict.refuted else "not proved"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON, without the map."""
-        return {
-            "key": self.key,
-            "label": self.label,
-            "mechanism": self.mechanism.to_dict(),
-            "verdict": self.verdict.to_dict(),
-            "paper_mean_valid": self.paper_mean,
-            "losses": self.losses.to_dict(),
-            "largest_released": None if self.released is None else float(self.released.max()),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Attack:
-    """How many releases, rounded, equal the raw table: all of it, or all its occupied cells."""
-
-    key: str
-    label: str
-    releases: int
-    tables: int
-    occupied: int
-
-    @property
-    def share(self) -> float:
-        """Fraction of releases that give the whole table away."""
-        return self.tables / self.releases
-
-    def interval(self, confidence: float = 0.99) -> tuple[float, float]:
-        """Clopper and Pearson's interval of the true share."""
-        from scipy.stats import binomtest
-
-        found = binomtest(self.tables, self.releases).proportion_ci(confidence, method="exact")
-        return float(found.low), float(found.high)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "key": self.key,
-            "releases": self.releases,
-            "exact_tables": self.tables,
-            "exact_occupied_cells": self.occupied,
-            "share": self.share,
-            "interval_99": list(self.interval()),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class UberResult:
-    """The whole study. ``counts`` is the query of the losses, ``city`` the same pickups on the map's box."""
-
-    data: str
-    pickups: int
-    counts: Answer
-    city: Answer
-    repetitions: int
-    seed: int
-    paper: tuple[StudyRow, ...]
-    strict: tuple[StudyRow, ...]
-    honest: tuple[StudyRow, ...]
-    true: tuple[StudyRow, ...]
-    target: Guarantee
-    true_target: Guarantee
-    attacks: tuple[Attack, ...]
-    facts: dict[str, float] = field(default_factory=dict)
-    version: str = __version__
-
-    @property
-    def synthetic(self) -> bool:
-        """Made-up pickups, which the paper's numbers are not about."""
-        return self.data == _SYNTHETIC_CITY
-
-    @property
-    def occupied(self) -> int:
-        """Number of occupied cells, the paper's valid ones."""
-        return int((self.counts.value > 0).sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON, without the maps."""
-        return {
-            "lessnoise": self.version,
-            "data": self.data,
-            "pickups": self.pickups,
-            "shape": list(self.counts.shape),
-            "bounds": [list(side) for side in box_of(self.counts)],
-            "map_bounds": [list(side) for side in box_of(self.city)],
-            "occupied_cells": self.occupied,
-            "largest_count_on_the_map": float(self.city.value.max()),
-            "repetitions": self.repetitions,
-            "seed": self.seed,
-            "private": False,
-            "paper_settings": [row.to_dict() for row in self.paper],
-            "all_at_1e-5": [row.to_dict() for row in self.strict],
-            "honest_target": self.target.to_dict(),
-            "honest": [row.to_dict() for row in self.honest],
-            "true_r1smg_target": self.true_target.to_dict(),
-            "at_the_true_r1smg_guarantee": [row.to_dict() for row in self.true],
-            "reconstruction": [attack.to_dict() for attack in self.attacks],
-            "published_r1smg": self.facts,
-        }
 
 
 def run_uber(
@@ -255,12 +84,6 @@ def run_uber(
         return _Study(counts, city, repetitions, seed, progress).run(name, len(points), attack_releases)
 
 
-def box_of(counts: Answer) -> tuple[tuple[float, float], ...]:
-    """The bounds of the cells, latitude first."""
-    assert isinstance(counts.query, Histogram)
-    return tuple(axis.bounds for axis in counts.query.axes if axis.bounds is not None)
-
-
 def cell_counts(points: Array, bounds: Any) -> Answer:  # noqa: ANN401
     """The true counts on 89 x 89 cells, for one pickup replaced."""
     query = Histogram.grid(["latitude", "longitude"], bins=(89, 89), bounds=bounds)
@@ -269,7 +92,7 @@ def cell_counts(points: Array, bounds: Any) -> Answer:  # noqa: ANN401
 
 def _points(data: str | os.PathLike[str] | None) -> tuple[str, Array, Any, Any]:
     if data is not None and str(data) == SYNTHETIC:
-        return _SYNTHETIC_CITY, synthetic_city(pickups=WINDOW_ROWS), BOUNDS, BOUNDS
+        return SYNTHETIC_CITY, synthetic_city(pickups=WINDOW_ROWS), BOUNDS, BOUNDS
     return f"Uber pickups in New York City, {WINDOW}", uber_pickups(data), WINDOW_BOUNDS, FIGURE_BOUNDS
 
 
@@ -292,7 +115,7 @@ class _Study:
                 STRICT_EPSILON if key == PUBLISHED else EPSILON,
                 DELTA,
                 "paper",
-                None if name == _SYNTHETIC_CITY else PAPER_MEANS.get(key),
+                None if name == SYNTHETIC_CITY else PAPER_MEANS.get(key),
             )
             for key in _PAPER
         ]
@@ -401,9 +224,3 @@ class _Study:
         if self.progress is not None:
             self.progress(label, self.done, self.total)
         self.done += 1
-
-
-def _ratio(losses: Array, order: int) -> float:
-    """E[L^order]/E[L^2]^(order/2), scaled first so that nothing overflows."""
-    scaled = losses / losses.mean()
-    return float(np.mean(scaled**order) / np.mean(scaled**2) ** (order / 2))

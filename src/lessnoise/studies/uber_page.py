@@ -12,7 +12,8 @@ from lessnoise.report import text
 from lessnoise.report.html import document, figure, map_figure, prose, table
 from lessnoise.report.page import PAPER
 from lessnoise.studies import uber_pictures as pictures
-from lessnoise.studies.uber import DELTA, EPSILON, STRICT_EPSILON, StudyRow, UberResult, box_of
+from lessnoise.studies.uber import DELTA, EPSILON, STRICT_EPSILON
+from lessnoise.studies.uber_results import StudyRow, UberResult, box_of
 
 if TYPE_CHECKING:
     Rows = tuple[StudyRow, ...]

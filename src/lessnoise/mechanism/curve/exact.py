@@ -103,8 +103,6 @@ def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Br
         return curve(unit * math.exp(x), tolerance)
 
     found = invert(at, delta, start=0.0, lowest=-40.0, highest=math.log(min(pure, LARGEST_EPSILON) / unit))
-    if found is None:  # even the largest epsilon keeps delta above the target
-        return Bracket(min(pure, LARGEST_EPSILON), pure)
     lower = 0.0 if found.lower == -math.inf else unit * math.exp(found.lower)
     upper = min(unit * math.exp(found.upper) * (1.0 + 1e-15), pure)
     return Bracket(min(lower * (1.0 - 1e-15), upper), upper)

@@ -15,6 +15,7 @@ from lessnoise.guarantees import Bracket
 
 # Checked against 50-digit arithmetic over mu = 1e-10..40 and eps = 0..100: within 2e-13.
 RELATIVE_ERROR = 2e-12
+NOTHING = 1e-304  # smaller values are not resolved
 _TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 _NODES = (0.1488743389816312, 0.4333953941292472, 0.6794095682990244, 0.8650633666889845, 0.9739065285171717)
 _WEIGHTS = (0.2955242247147529, 0.2692667193099963, 0.2190863625159820, 0.1494513491505806, 0.0666713443086881)
@@ -64,16 +65,16 @@ def delta(mu: float, epsilon: float) -> float:
     if a < -2.0:
         # erfc(a) is near 2 and the second term near 0.
         return 0.5 * math.erfc(a) - 0.5 * math.exp(-a * a) * erfcx(b)
-    if a > 26.0:
-        return 0.0  # below 1e-290; the bracket's upper end says so
+    if a > 26.5:
+        return 0.0  # below e^(-a^2)/2 < NOTHING; the bracket's upper end says so
     return 0.5 * math.exp(-a * a) * _erfcx_drop(centre, half)
 
 
 def delta_bracket(mu: float, epsilon: float) -> Bracket:
     """The closed form with its rounding error on either side."""
     value = delta(mu, epsilon)
-    if value == 0.0:
-        return Bracket(0.0, 1e-290)
+    if value < NOTHING:
+        return Bracket(0.0, NOTHING)
     # a carries an absolute error of a few ulps of eps/mu, which the factor e^(-a^2) amplifies.
     ratio = epsilon / mu
     error = RELATIVE_ERROR + 1e-15 * (ratio + mu) * (1.0 + abs(ratio - 0.5 * mu))

@@ -17,14 +17,14 @@ _COARSE, _FINE = 1e-3, 1e-5
 _SAFE = 1.0 - 1.1 * _FINE
 
 
-def invert(curve: Curve, target: float, *, start: float, lowest: float, highest: float) -> Bracket | None:
+def invert(curve: Curve, target: float, *, start: float, lowest: float, highest: float) -> Bracket:
     """Bracket of the x at which a falling curve crosses ``target``.
 
     ``curve(x, tolerance)`` is a bracket of the curve. The upper end is a point at which the curve's
     upper end is proved within the target at the default tolerance, whatever grid it is computed on;
     the lower end is one at which its lower end is proved at or above it (-inf if there is none down
-    to ``lowest``). None if the curve stays above the target up to ``highest``. Both ends are within
-    about 1e-4 / |d ln(curve)/dx| of the crossing.
+    to ``lowest``, +inf above if the curve is not proved within the target up to ``highest``). Both ends
+    are within about 1e-4 / |d ln(curve)/dx| of the crossing.
     """
     goal = math.log(target)
 
@@ -36,18 +36,18 @@ def invert(curve: Curve, target: float, *, start: float, lowest: float, highest:
     step = 0.5
     while excess(high) > 0.0:
         if high >= highest:
-            return None
+            return Bracket(_proved_above(curve, target, highest, 1e-3, _FINE), math.inf)
         low, high, step = high, min(high + step, highest), 1.6 * step
     step = 0.5
     while excess(low) <= 0.0:
         if low <= lowest:
-            return Bracket(-math.inf, _proved_below(curve, target, high, 1e-3, _FINE))
+            return Bracket(-math.inf, _proved_below(curve, target, high, high, 1e-3, _FINE, highest))
         high, low, step = low, max(low - step, lowest), 1.6 * step
     root, slope = _refine(excess, low, high)
     tolerance = max(_FINE * min(1.0, slope), 0.1 * _FINE)
     margin = tolerance / slope
     above = _proved_above(curve, target, root - margin, margin, tolerance)
-    below = _proved_below(curve, target, root + margin + 1.1 * _FINE / slope, margin, tolerance)
+    below = _proved_below(curve, target, above, root + margin + 1.1 * _FINE / slope, margin, tolerance, highest)
     return Bracket(above, below)
 
 
@@ -85,23 +85,37 @@ def _refine(excess: Callable[..., float], low: float, high: float) -> tuple[floa
     return x, max(slope, 1e-9)
 
 
-def _proved_below(curve: Curve, target: float, x: float, step: float, tolerance: float) -> float:
-    """First point of a widening walk up from x at which the upper end is safely within the target."""
-    while curve(x, tolerance).upper > target * _SAFE:
-        step = max(step, _smallest_step(x))
-        x += step
-        step *= 2.0
-    return x
+def _proved_below(
+    curve: Curve, target: float, above: float, start: float, step: float, tolerance: float, highest: float
+) -> float:
+    """First point of a widening walk up from ``start`` at which the upper end is safely within the target.
+
+    A curve that levels out just below the target is never safely within it: there, within it has to do, and the walk
+    begins at a point ``above`` the target.
+    """
+    safe = _walk(lambda x: curve(x, tolerance).upper <= target * _SAFE, start, step, highest)
+    if safe < math.inf:
+        return safe
+    return _walk(lambda x: curve(x, tolerance).upper <= target, above if above > -math.inf else start, _FINE, highest)
 
 
 def _proved_above(curve: Curve, target: float, x: float, step: float, tolerance: float) -> float:
     """First point of a widening walk down from x at which the lower end is at least the target."""
-    while curve(x, tolerance).lower < target:
-        step = max(step, _smallest_step(x))
-        x -= step
-        step *= 2.0
-        if step > 1e6:
-            return -math.inf
+    return -_walk(lambda point: curve(-point, tolerance).lower >= target, -x, step, -x + 1e6)
+
+
+def _walk(proved: Callable[[float], bool], x: float, step: float, highest: float) -> float:
+    """The first point of a walk up in widening steps, or one nearer if it went far; inf beyond ``highest``."""
+    before, stride = x, step
+    while not proved(x):
+        if x >= highest:
+            return math.inf
+        stride = max(stride, _smallest_step(x))
+        before, x = x, x + stride
+        stride *= 2.0
+    while x - before > max(16.0 * step, _smallest_step(x)):
+        middle = 0.5 * (before + x)
+        before, x = (before, middle) if proved(middle) else (middle, x)
     return x
 
 

@@ -4,11 +4,11 @@ Prolate spheroidal coordinates with foci at the two centres, xi = (|n+v| + |n|)/
 eta = (|n+v| - |n|)/D, make the privacy loss D eta/s a coordinate and separate the volume element.
 The xi-integrals are Bessel functions; with z = D/(2s) and eta = cos(theta) what remains is
 
-    delta(eps) = integral over 0 < theta < theta0 of
-                 2 e^(z eta0) sinh(z (cos theta - eta0)) sin^(M-2)(theta) [a1 + a0 sin^2(theta)] d theta,
+    delta(eps) = integral over 0 < theta < theta0 of f(theta) d theta, with
+    f(theta) = e^(-2 z sin^2(theta/2)) (1 - e^(-2 z (cos theta - eta0))) sin^(M-2)(theta) [a1 + a0 sin^2(theta)],
 
-eta0 = cos(theta0) = eps s/D. It is positive and elementary, and stays exact as s approaches the pure
-scale D/eps, where the general integrator would have to resolve nearly tangent balls.
+eta0 = cos(theta0) = eps s/D; its factors are kept as logarithms. It is positive and elementary, and stays exact
+as s approaches the pure scale D/eps, where the general integrator would have to resolve nearly tangent balls.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LARGEST_DIMENSION = 10_000
+_NOTHING = 1e-300  # what may be lost where a factor leaves the floats
 
 
 def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
@@ -49,17 +50,17 @@ def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: 
     # Denser towards theta0, where the integrand vanishes.
     grid = integrand.end * (1.0 - np.linspace(1.0, 0.0, 65) ** 2)
     lower, upper = adaptive_sum(grid, integrand.nodes, integrand.cells, tolerance)
-    return Bracket(lower * (1.0 - MARGIN), min(upper * (1.0 + MARGIN), 1.0))
+    return Bracket(lower * (1.0 - MARGIN), min(upper * (1.0 + MARGIN) + _NOTHING, 1.0))
 
 
 class _Nodes(NamedTuple):
     theta: Array
     sine: Array
     cosine: Array
-    total: Array  # a1 + a0 sin^2
+    total: Array  # 1 + (a0/a1) sin^2
     gap: Array  # cos(theta) - cos(theta0)
-    rising: Array  # sin^(M-2) (a1 + a0 sin^2)
-    falling: Array  # 2 sinh(z gap)
+    rising: Array  # ln of sin^(M-2) (a1 + a0 sin^2)
+    falling: Array  # ln of e^(-z (1 - cos)) (1 - e^(-2 z gap))
 
 
 class _Integrand:
@@ -70,31 +71,34 @@ class _Integrand:
         self.power = m - 2
         self.z = z
         self.end = 2.0 * math.asin(math.sqrt(0.5 * slack))
-        # ln of z^M Gamma(M/2) / (Gamma(M) sqrt(pi) Gamma((M-1)/2)), times e^(z eta0) e^(-z) from kve.
-        log_front = (
-            m * math.log(z) - math.lgamma(m) + log_gamma_ratio((m - 1) / 2, 0.5) - 0.5 * math.log(math.pi) - z * slack
-        )
+        # z^M Gamma(M/2) / (Gamma(M) sqrt(pi) Gamma((M-1)/2)); e^(z eta0) sinh(z gap) takes the e^(-z) from kve.
+        log_front = m * math.log(z) - math.lgamma(m) + log_gamma_ratio((m - 1) / 2, 0.5) - 0.5 * math.log(math.pi)
         log_half = math.log(2.0 / z)
-        self.a1 = _bessel_term((m + 1) / 2, m / 2 * log_half, log_front, _log_bessel(m / 2, z))
-        self.a0 = _bessel_term((m - 1) / 2, (m / 2 - 1) * log_half, log_front, _log_bessel(m / 2 - 1, z))
+        self.log_a1 = log_front + _log_bessel_integral((m + 1) / 2, m / 2 * log_half, _log_bessel(m / 2, z))
+        log_a0 = log_front + _log_bessel_integral((m - 1) / 2, (m / 2 - 1) * log_half, _log_bessel(m / 2 - 1, z))
+        self.ratio = math.exp(log_a0 - self.log_a1)  # a0/a1
 
     def nodes(self, theta: Array) -> _Nodes:
         """The integrand's factors at some angles."""
         sine, cosine = np.sin(theta), np.cos(theta)
-        total = self.a1 + self.a0 * sine * sine
+        total = 1.0 + self.ratio * sine * sine
         gap = 2.0 * np.sin((self.end - theta) / 2.0) * np.sin((self.end + theta) / 2.0)
         gap = np.maximum(gap, 0.0)
-        return _Nodes(theta, sine, cosine, total, gap, sine**self.power * total, 2.0 * np.sinh(self.z * gap))
+        with np.errstate(divide="ignore"):  # the ends, where a factor is 0
+            rising = self.log_a1 + np.log(total) + (self.power * np.log(sine) if self.power else 0.0)
+            falling = np.log(-np.expm1(-2.0 * self.z * gap)) - 2.0 * self.z * np.sin(theta / 2.0) ** 2
+        return _Nodes(theta, sine, cosine, total, gap, rising, falling)
 
     def cells(self, a: _Nodes, b: _Nodes) -> tuple[Array, Array]:
-        """Lower and upper integral over each cell."""
+        """Lower and upper integral over each cell; no cell has more than the whole, which is at most 1."""
         width = b.theta - a.theta
-        crude_low, crude_high = a.rising * b.falling * width, b.rising * a.falling * width
         with np.errstate(all="ignore"):
+            crude_low = np.exp(a.rising + b.falling) * width
+            crude_high = np.minimum(np.exp(b.rising + a.falling) * width, 1.0)
             low, high = self._slope(a, b)
             bend = (high - low) * width / 4.0
-            start, end = a.rising * a.falling, b.rising * b.falling
-            chord = log_chord(width, start, end, np.log(end / start))
+            log_start, log_end = a.rising + a.falling, b.rising + b.falling
+            chord = log_chord(width, np.exp(log_start), np.exp(log_end), log_end - log_start)
             fine_low, fine_high = chord * np.exp(-bend), chord * np.exp(bend)
             usable = np.isfinite(fine_low) & np.isfinite(fine_high) & (bend >= 0.0)
         lower = np.where(usable, np.fmax(crude_low, fine_low), crude_low)
@@ -106,17 +110,16 @@ class _Integrand:
         power_low, power_high = (
             (self.power * b.cosine / b.sine, self.power * a.cosine / a.sine) if self.power else (0.0, 0.0)
         )
-        middle_low = 2.0 * self.a0 * a.sine * b.cosine / b.total
-        middle_high = 2.0 * self.a0 * b.sine * a.cosine / a.total
+        middle_low = 2.0 * self.ratio * a.sine * b.cosine / b.total
+        middle_high = 2.0 * self.ratio * b.sine * a.cosine / a.total
         fall_low = self.z * a.sine / np.tanh(self.z * a.gap)
         fall_high = self.z * b.sine / np.tanh(self.z * b.gap)
         return power_low + middle_low - fall_high, power_high + middle_high - fall_low
 
 
-def _bessel_term(gamma_argument: float, log_power: float, log_front: float, log_bessel: float) -> float:
-    """Front factor times the integral over xi > 1 of e^(-z xi) (xi^2 - 1)^(nu - 1/2) (DLMF 10.32.8)."""
-    log_term = math.lgamma(gamma_argument) + log_power - 0.5 * math.log(math.pi) + log_front
-    return math.exp(log_term + log_bessel)
+def _log_bessel_integral(gamma_argument: float, log_power: float, log_bessel: float) -> float:
+    """Logarithm of the integral over xi > 1 of e^(z - z xi) (xi^2 - 1)^(nu - 1/2) (DLMF 10.32.8)."""
+    return math.lgamma(gamma_argument) + log_power - 0.5 * math.log(math.pi) + log_bessel
 
 
 def _log_bessel(order: float, z: float) -> float:

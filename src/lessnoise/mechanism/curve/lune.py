@@ -53,7 +53,8 @@ def power_of_base(dimension: int, axial: Array, log_factor: Array | float = 0.0)
     """e^(log_factor) (1 - x^2)^((M-1)/2) for |x| < 1, and 0 beyond; overflow-free as one exponential."""
     inside = np.abs(axial) < 1.0
     squared = np.where(inside, axial * axial, 0.5)
-    return np.where(inside, np.exp(log_factor + 0.5 * (dimension - 1) * np.log1p(-squared)), 0.0)
+    with np.errstate(over="ignore"):  # beyond the floats it is inf, which bounds nothing and is true
+        return np.where(inside, np.exp(log_factor + 0.5 * (dimension - 1) * np.log1p(-squared)), 0.0)
 
 
 def _cap(dimension: int, axial: Array, complement: Array) -> Array:

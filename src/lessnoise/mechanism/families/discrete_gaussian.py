@@ -43,6 +43,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid_index, grid_law, integer_array
+from lessnoise.mechanism.families.discrete_sums import Terms, offsets, theta
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
@@ -185,11 +186,11 @@ class _Curve:
         exponent = float(start * start / (2 * parameter))
         if start > 0 and exponent > 690.0:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
             return Bracket(0.0, _NOTHING)
-        terms = _Terms(float(start), float(start - threshold), float(1 / parameter), float(divisor / self.variance))
+        terms = Terms(float(start), float(start - threshold), float(1 / parameter), float(divisor / self.variance))
         end = math.ceil(math.hypot(max(start, 0), 8.0 * deviation)) + 2
         narrow = deviation * min(1.0, deviation / max(start, 1))  # the terms fall by a factor e over this length
-        lower, upper = terms.sum(_offsets(end - start, deviation, narrow, math.sqrt(2.5 * self.width)))
-        scale = math.exp(-exponent) / _theta(float(parameter))
+        lower, upper = terms.sum(offsets(end - start, deviation, narrow, math.sqrt(2.5 * self.width)))
+        scale = math.exp(-exponent) / theta(float(parameter))
         upper = upper * scale * (1.0 + _ROUNDING) + skipped + _NOTHING
         return Bracket(lower * scale * (1.0 - _ROUNDING), min(upper, 1.0))
 
@@ -197,7 +198,7 @@ class _Curve:
         """The same for any shift, from the law of v.Y itself; for small sigma."""
         variance = float(self.variance)
         reach = math.ceil(38.5 * math.sqrt(variance)) + 1  # P(|Y| > reach) < 1e-300
-        single = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2.0 * variance)) / _theta(variance)
+        single = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2.0 * variance)) / theta(variance)
         law = np.ones(1)
         for entry in shift:
             spread = np.zeros(2 * reach * entry + 1)
@@ -237,74 +238,6 @@ def _long_shift(budget: int, dimension: int) -> tuple[int, int]:
     return divisor, (a * a + b * b) // divisor**2
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """f(k) = exp(-k (2 start + k) inverse/2) (1 - exp(-slope (first + k))), log-concave in k > -first."""
-
-    start: float
-    first: float
-    inverse: float  # 1/(n sigma^2)
-    slope: float
-
-    def sum(self, nodes: NDArray[np.int64]) -> tuple[float, float]:
-        """Bracket of the sum of f over all integers from 0 on, from blocks between the nodes, rounding apart."""
-        k, widths = nodes.astype(np.float64), np.diff(nodes).astype(np.float64)
-        logs = self._log(k)
-        last = float(k[-1])
-        decline = (self.start + last) * self.inverse - self._rise(last)
-        beyond = math.exp(logs[-1]) / -math.expm1(-decline)  # a geometric series above the rest
-        values = np.exp(logs[:-1])
-        if nodes[-1] == len(nodes) - 1:
-            total = float(np.sum(values))
-            return total, total + beyond
-        rates = np.diff(logs) / widths
-        flat = rates == 0.0
-        rates[flat] = 1.0
-        chords = values * np.where(flat, widths, np.expm1(rates * widths) / np.expm1(rates))
-        middles = k[:-1] + 0.5 * (widths - 1.0)
-        halves = 0.5 * (self._rise(middles) - (self.start + middles) * self.inverse)
-        flat = (halves == 0.0) | (widths == 1.0)
-        halves[flat] = 1.0
-        tangents = np.exp(self._log(middles)) * np.where(flat, widths, np.sinh(halves * widths) / np.sinh(halves))
-        return float(np.sum(chords)), float(np.sum(tangents)) + beyond
-
-    def _log(self, k: Array) -> Array:
-        gain = np.log(-np.expm1(-self.slope * (self.first + k)))
-        result: Array = gain - 0.5 * self.inverse * k * (2.0 * self.start + k)
-        return result
-
-    def _rise(self, k: Array | float) -> Array:
-        """Slope of ln(1 - exp(-slope (first + k)))."""
-        result: Array = self.slope / np.expm1(np.minimum(self.slope * (self.first + k), 700.0))
-        return result
-
-
-def _offsets(length: int, deviation: float, scale: float, step: float) -> NDArray[np.int64]:
-    """Integers from 0 to ``length``: all of them if they are not too many, else in the steps that the bracket needs.
-
-    With x the offset, ln f bends like 1/x^2 + 1/deviation^2, and all up to x weighs (x/scale)^2 of the sum at most.
-    """
-    if length * step <= 10.0:
-        return np.arange(length + 1)
-    near = scale * (np.arange(0.0, 1.0, 0.5 * step)) ** 2
-    middle = scale * np.exp(np.arange(0.0, math.log(deviation / scale) + step, step))
-    far = np.arange(deviation, length, step * deviation)
-    nodes = np.concatenate([near, middle, far]).astype(np.int64)
-    # Nearly sorted already, which a sort uses and np.unique's hashing does not.
-    nodes = np.sort(np.append(nodes[nodes < length], length), kind="stable")
-    fresh = np.diff(nodes, prepend=-1) > 0
-    return nodes[fresh]
-
-
-def _theta(variance: float) -> float:
-    """Sum of exp(-z^2/(2 variance)) over the integers, within a few units of 2^-53."""
-    if variance < 1.0:
-        return 1.0 + 2.0 * math.fsum(math.exp(-z * z / (2.0 * variance)) for z in range(9, 0, -1))
-    # Poisson's formula; three terms reach e^(-18 pi^2).
-    images = math.fsum(math.exp(-2.0 * math.pi**2 * variance * z * z) for z in (2, 1))
-    return math.sqrt(2.0 * math.pi * variance) * (1.0 + 2.0 * images)
-
-
 # Accuracy.
 
 
@@ -319,7 +252,7 @@ def square_moments(variance: float, order: int) -> list[float]:
     if variance < 6e-4:  # P(Y != 0) is below the range of doubles
         return [1.0] + [0.0] * order
     y = np.arange(1.0, 80.0)
-    weights = 2.0 * np.exp(-y * y / (2.0 * variance)) / _theta(variance)
+    weights = 2.0 * np.exp(-y * y / (2.0 * variance)) / theta(variance)
     return [1.0] + [math.fsum(weights * (y * y / variance) ** j) for j in range(1, order + 1)]
 
 
@@ -344,7 +277,7 @@ def _(law: DiscreteGaussian, dimension: int, probability: float) -> float:
     if dimension > 1 and window > 2**21:
         return float(2.0 * variance * gammaincinv(0.5 * dimension, probability))
     y = np.arange(reach + 1)
-    masses = np.exp(-(y**2) / (2.0 * variance)) / _theta(variance)
+    masses = np.exp(-(y**2) / (2.0 * variance)) / theta(variance)
     masses[1:] *= 2.0
     if dimension == 1:
         return float(min(int(np.searchsorted(np.cumsum(masses), probability)), reach) ** 2)

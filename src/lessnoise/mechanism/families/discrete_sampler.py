@@ -146,8 +146,8 @@ def integer_array(value: ArrayLike, shape: tuple[int, ...], name: str = "value")
     largest = max((abs(int(end)) for end in (exact.min(), exact.max())), default=0)
     if largest > LARGEST_VALUE:
         raise InvalidInput(
-            f"{name} holds a number of size {largest}, beyond 2^62, and its noisy value could overflow 64-bit "
-            "integers: clip or rescale the value."
+            f"{name} holds a number of size {float(largest):.4g}, beyond 2^62, and its noisy value could overflow "
+            "64-bit integers: clip or rescale the value."
         )
     return exact.astype(np.int64)
 

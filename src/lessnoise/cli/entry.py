@@ -1,0 +1,118 @@
+"""How a run of the command line ends: one sentence, and an exit code that scripts can rely on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from lessnoise.errors import LessnoiseError
+
+EXIT_FAILED_CLAIM = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+EXIT_CLOSED_PIPE = 141  # 128 + SIGPIPE
+
+
+class OneSentenceGroup(TyperGroup):
+    """Turns every foreseen error into one sentence and an exit code."""
+
+    def main(self, args: Any = None, standalone_mode: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+        """Run, and tell of a wrong command line as of any other wrong input."""
+        if not standalone_mode:
+            return super().main(args, standalone_mode=False, **options)
+        _remember_values(self)
+        try:
+            code = super().main(args, standalone_mode=False, **options)
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # not about the command line
+                raise
+            _tell_usage(error)
+            code = EXIT_BAD_INPUT
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run the command; errors of ours, of files and of memory become a sentence."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except LessnoiseError as error:
+            message = str(error)
+        except BrokenPipeError:
+            drop_output()
+        except OSError as error:
+            message = f"{_name(error)}: {error.strerror or error}: check the path, its permissions and the space left."
+        except MemoryError:
+            message = (
+                "there is not enough memory for this shape: release it in parts, each with its share of the budget."
+            )
+        except KeyboardInterrupt:
+            typer.echo("interrupted: no half-written file is left.", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        else:
+            return result
+        typer.echo(f"error: {message}", err=True)
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def drop_output() -> None:
+    """The reader of the output has gone, as in ``lessnoise claims | head -1``: stop without a word."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(EXIT_CLOSED_PIPE)
+
+
+def _name(error: OSError) -> str:
+    return "file" if error.filename is None else os.fsdecode(error.filename)
+
+
+def _remember_values(command: Any) -> None:  # noqa: ANN401
+    """Let an error about a parameter carry the value that was given, which its message may lack."""
+    for inner in getattr(command, "commands", {}).values():
+        _remember_values(inner)
+    for parameter in command.params:
+
+        def process(ctx: Any, value: Any, inner: Any = parameter.process_value) -> Any:  # noqa: ANN401
+            try:
+                return inner(ctx, value)
+            except Exception as error:
+                if hasattr(error, "format_message"):
+                    error.given = value[-1] if isinstance(value, (list, tuple)) and value else value  # type: ignore[attr-defined]
+                raise
+
+        parameter.process_value = process
+
+
+def _tell_usage(error: Any) -> None:  # noqa: ANN401
+    """One sentence on standard error; the help, if nothing at all was asked for."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
+        typer.echo(context.get_help(), err=True)
+        return
+    command = "lessnoise" if context is None else context.command_path
+    typer.echo(f"error: {_clause(error, context, command)}; see '{command} --help'.", err=True)
+
+
+def _clause(error: Any, context: Any, command: str) -> str:  # noqa: ANN401
+    kind, parameter = type(error).__name__, getattr(error, "param", None)
+    if kind == "MissingParameter" and parameter is not None and context is not None:
+        needed = " ".join(_spelled(one) for one in context.command.params if one.required)
+        return f"{_spelled(parameter)} is missing: {command} needs {needed}"
+    if parameter is not None:
+        given, text = f"{parameter.name}={getattr(error, 'given', '?')!r}", str(error.message).rstrip(".")
+        if "valid number" in text or "valid float" in text:  # as the releases of Typer put it
+            return f"{given} is not a number: write one such as 0.5"
+        if "valid int" in text:
+            return f"{given} is not a whole number: write one such as 10"
+        return f"{given} will not do: {text[:1].lower()}{text[1:]}"
+    text = str(error.format_message()).strip().rstrip(".?")
+    return text[:1].lower() + text[1:].replace(". Did you mean", ": perhaps you mean")
+
+
+def _spelled(parameter: Any) -> str:  # noqa: ANN401
+    """--epsilon, or IN.npy."""
+    if getattr(parameter, "param_type_name", "") == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    return str(max(parameter.opts, key=len))
