@@ -1,8 +1,11 @@
-"""What all tests share: a cache of their own, and property tests that take the same examples in each run."""
+"""What all tests share: a cache of their own, the same examples in each run, and pages that say what they need."""
 
+import importlib.util
 import os
+import re
 import tempfile
 
+import pytest
 from hypothesis import settings
 
 # The user's own cache folder is neither read nor filled.
@@ -14,3 +17,34 @@ os.environ["PYTEST_LESSNOISE_CACHE"] = os.environ["LESSNOISE_CACHE"]  # shared w
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus") is None:  # the extra "learn"
+    collect_ignore = [
+        *(
+            f"src/lessnoise/learn/{name}.py"
+            for name in ("accountant", "loader", "noise", "optimizer", "privacy_engine")
+        ),
+        *(f"src/lessnoise/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
+    ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip a page whose comment ``<!-- needs: torch, opacus -->`` names a module that is missing, and say which."""
+    for item in items:
+        if item.path.suffix == ".md":
+            missing = [name for name in needs(item.path.read_text(encoding="utf-8")) if not _importable(name)]
+            if missing:
+                item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
+
+
+def needs(text: str) -> list[str]:
+    """The modules that a page says it needs."""
+    comment = re.search(r"<!-- needs: ([\w., ]+) -->", text)
+    return [] if comment is None else re.split(r",\s*", comment[1].strip())
+
+
+def _importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a parent package is missing
+        return False

@@ -54,6 +54,8 @@ def test_everything_else_holds(findings):
         ("classic-gaussian", 10.0),
         ("dawa-dpcomp", 0.75),
         ("dawa-doubled", 1.5),
+        ("wishart", 1.0),
+        ("wishart", 0.2),
     }
 
 

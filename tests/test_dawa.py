@@ -22,11 +22,11 @@ from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload
-from lessnoise.mechanism.counts.floats import Floats
 from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
 from lessnoise.noise import Stream
+from lessnoise.noise.floats import Floats
 from lessnoise.studies.uber import cell_counts
 
 SIGMAS = 6.5

@@ -1,5 +1,9 @@
 """Release vectors, matrices and tensors under differential privacy, with noise that provably keeps the promise."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
 from lessnoise.composition import Composition, compose
@@ -23,16 +27,19 @@ from lessnoise.mechanism.families import (
     MatrixGaussian,
     MvgConstants,
     Shells,
+    Wishart,
     binary_shares,
     correlated_gaussian,
     discrete_gaussian,
     generalized_gaussian,
     improved_mvg_phi,
     mgm,
+    mod_sulq,
     mvg,
     mvg_constants,
     product_noise,
     shells,
+    wishart,
 )
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
@@ -40,6 +47,9 @@ from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
 from lessnoise.tasks.histogram import HistogramRelease, private_histogram
+
+if TYPE_CHECKING:
+    from lessnoise.pca import PrivateCovariance, PrivatePCA
 
 __all__ = [
     "Answer",
@@ -70,12 +80,15 @@ __all__ = [
     "Mechanism",
     "MvgConstants",
     "Neighbours",
+    "PrivateCovariance",
+    "PrivatePCA",
     "Radial",
     "Release",
     "Shells",
     "Sum",
     "Unit",
     "Verdict",
+    "Wishart",
     "__version__",
     "analytic_gaussian",
     "audit",
@@ -94,6 +107,7 @@ __all__ = [
     "least_noise",
     "loss_lower_bound",
     "mgm",
+    "mod_sulq",
     "mvg",
     "mvg_constants",
     "private_histogram",
@@ -101,6 +115,16 @@ __all__ = [
     "r1smg",
     "radial",
     "shells",
+    "wishart",
     "worst_neighbour",
     "zhao_gaussian",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # scikit-learn takes seconds to import, and is an extra.
+    if name in ("PrivateCovariance", "PrivatePCA"):
+        from lessnoise import pca
+
+        return getattr(pca, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -141,6 +141,11 @@ class Verdict(Plotted):
         """The claim is proved false: even the lower end exceeds the claimed delta."""
         return self.exact.lower > self.claimed.delta
 
+    @property
+    def word(self) -> str:
+        """Holds, fails or is not proved."""
+        return "holds" if self.holds else "fails" if self.refuted else "not proved"
+
     def __str__(self) -> str:
         word = "holds" if self.holds else "FAILS" if self.refuted else "is not proved"
         return (

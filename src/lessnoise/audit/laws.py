@@ -23,6 +23,7 @@ from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squ
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
+from lessnoise.mechanism.families.wishart import Wishart
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.sampling import draw, prepare_noise
 from lessnoise.noise import Stream
@@ -100,6 +101,13 @@ def _(law: MatrixGaussian, shape: Shape, count: int, rng: np.random.Generator) -
     if law.column_basis is not None:
         noise = noise @ law.column_basis.array.T
     return noise
+
+
+@draw_many.register(Wishart)
+def _(law: Wishart, shape: Shape, count: int, rng: np.random.Generator) -> Array:
+    factors = math.sqrt(law.scale) * rng.standard_normal((count, shape[0], shape[0] + 1))
+    products: Array = np.einsum("nij,nkj->nik", factors, factors)  # without BLAS, whose threads compete
+    return products
 
 
 @functools.singledispatch
@@ -194,6 +202,18 @@ def _inverse_covariance(deviations: Deviations, basis: FrozenMatrix | None, matr
         return weights * matrix
     turned: Array = basis.array @ (weights * (basis.array.T @ matrix))
     return turned
+
+
+@log_density_ratio.register(Wishart)
+def _(law: Wishart, outputs: Outputs) -> Array:
+    # ln of exp(-tr(W)/(2 s)) over itself at W - v, infinite where W - v is not positive definite.
+    size = math.isqrt(outputs.shift.size)
+    other = (outputs.noise - outputs.shift).reshape(-1, size, size)
+    loss = np.full(len(other), -0.5 * float(np.trace(outputs.shift.reshape(size, size))) / law.scale)
+    loss[np.linalg.eigvalsh(other)[:, 0] < 0.0] = math.inf
+    own = np.linalg.eigvalsh(outputs.noise.reshape(-1, size, size))[:, 0] < 0.0
+    loss[own] = np.where(np.isinf(loss[own]), 0.0, -math.inf)  # seen from the neighbour; 0 where both vanish
+    return loss
 
 
 def _gaussian_loss(outputs: Outputs, scaled_shift: Array) -> Array:
@@ -294,5 +314,16 @@ def distance(law: Law, shift: Array) -> float:
     if isinstance(law, Hierarchy) and law.neighbours is Neighbours.REPLACE:
         # A replaced individual takes away at most half of the sensitivity, and adds at most half.
         return 2.0 * float(max(flat[flat > 0.0].sum(), -flat[flat < 0.0].sum()))
+    if law.norm == "outer product":
+        return _record_distance(shift)
     order = {"l1": 1.0, "l2": 2.0, "lp": getattr(law, "p", 2.0)}[law.norm]
     return float(np.linalg.norm(flat, order))
+
+
+def _record_distance(shift: Array) -> float:
+    """The larger |x|^2 of a change x x^T - y y^T; infinite if it is none: one eigenvalue above and one below 0."""
+    values = np.linalg.eigvalsh(shift)
+    size = float(np.abs(values).max())
+    if not np.allclose(shift, shift.T) or np.any(np.abs(values[1:-1]) > ROUNDING * size):
+        return math.inf
+    return math.inf if len(values) > 1 and values[0] * values[-1] > (ROUNDING * size) ** 2 else size

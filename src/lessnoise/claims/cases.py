@@ -57,6 +57,23 @@ def _product(epsilon: float, dimension: int) -> Case:
     )
 
 
+def _mod_sulq(epsilon: float, delta: float, features: int, records: int, setting: str) -> Case:
+    return Case.of(
+        "mod-sulq",
+        f"{setting}: d={features}, n={records}",
+        lambda: families.mod_sulq(epsilon=epsilon, delta=delta, features=features, records=records),
+    )
+
+
+def _wishart(epsilon: float, features: int, records: int, setting: str) -> Case:
+    return Case.of(
+        "wishart",
+        f"{setting}: d={features}, n={records}",
+        lambda: families.wishart(epsilon=epsilon, features=features, records=records),
+        "delta is 1 - exp(-epsilon/3)",
+    )
+
+
 CASES: tuple[Case, ...] = (
     _r1smg(1e-5, 1e-7, _ROOT2, 7921, "the paper's count query"),
     _r1smg(1.6e-7, 1e-7, 1.0, 2400 * 2400, "the size of the paper's PCA query"),
@@ -126,4 +143,8 @@ CASES: tuple[Case, ...] = (
         lambda: counts.dawa(epsilon=1.5, shape=4, ratio=2 / 3, noise="doubled"),
         "single cells have no noise",
     ),
+    _mod_sulq(1.0, 0.01, 10, 1000, "a small table"),
+    _mod_sulq(1.0, 1e-7, 2400, 24016, "the size of the paper's PCA query"),
+    _wishart(1.0, 10, 1000, "a small table"),
+    _wishart(0.2, 2400, 24016, "the size of the paper's PCA query"),
 )

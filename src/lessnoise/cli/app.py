@@ -77,11 +77,14 @@ from lessnoise.cli import (  # noqa: E402
     check,  # noqa: F401
     claims,  # noqa: F401
     demo,  # noqa: F401
+    explore,  # noqa: F401
     frontier,  # noqa: F401
     histogram,  # noqa: F401
     ledger,  # noqa: F401
     plan,  # noqa: F401
     release,  # noqa: F401
+    reproduce,  # noqa: F401
     selftest,  # noqa: F401
     study,  # noqa: F401
+    study_pca,  # noqa: F401
 )

@@ -13,6 +13,7 @@ from lessnoise.cli.options import (
     Force,
 )
 from lessnoise.cli.progress import progress_bar
+from lessnoise.cli.study_learning import learning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,9 @@ def uber(
         return
     _print_tables(result)
     console().print(f"wrote {page} and {len(files) - 1} files beside it: open the page in a browser")
+
+
+study.command()(learning)
 
 
 def _writer(content: bytes) -> Callable[[BinaryIO], object]:

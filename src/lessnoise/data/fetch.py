@@ -40,7 +40,7 @@ def read_public(title: str, files: tuple[PublicFile, ...], folder: str | os.Path
             wanted = " or ".join(file.names[0] for file in files)
             raise InvalidInput(f"data={place} holds no {wanted} (nor .gz): {_advice(title, files)}")
         return found
-    cache = _cache()
+    cache = cache_folder()
     found = None if cache is None or not cache.is_dir() else _look(files, [cache])
     return _download(title, files, cache) if found is None else found
 
@@ -97,7 +97,8 @@ def _advice(title: str, files: tuple[PublicFile, ...]) -> str:
     )
 
 
-def _cache() -> Path | None:
+def cache_folder() -> Path | None:
+    """Where downloads are kept, if there is a cache."""
     from lessnoise.mechanism.least.store import folder
 
     base = folder()

@@ -66,7 +66,9 @@ def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) ->
 
 def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
     result, rows = query.zero(), 0
-    for batch in connection.sql(sql).to_arrow_reader(max(1024, _VALUES // len(query.columns))):
+    # A batch has at least as many values as what it is added to.
+    size = max(1024, max(_VALUES, result.size) // len(query.columns))
+    for batch in connection.sql(sql).to_arrow_reader(size):
         result = query.combine(result, query.partial(batch))
         rows += batch.num_rows
         progress(f"{rows:,} rows", 0, 0)

@@ -6,7 +6,7 @@ import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lessnoise.query import Gram, Histogram
+from lessnoise.query import Gram, Histogram, SecondMoments
 from lessnoise.query.axis import CLAMP, Axis
 from lessnoise.query.columns import NUMBER
 from lessnoise.query.histogram import Presence
@@ -50,6 +50,11 @@ def _(_: Presence) -> str:
 def _(query: Gram) -> str:
     test = "NOT isnan" if query.norm is None else "isfinite"
     return " AND ".join(f"{test}({_double(column)})" for column in query.columns)
+
+
+@counted.register
+def _(_: SecondMoments) -> str:
+    return "true"  # a bad row is refused, not dropped
 
 
 @counted.register

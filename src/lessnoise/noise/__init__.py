@@ -8,7 +8,7 @@ from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.core import add_noise, prepare_noise
 from lessnoise.noise.exact import Real
 from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
-from lessnoise.noise.grid import Grid, delta_numeric, reserved, total_delta
+from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_delta
 from lessnoise.noise.matrix import Matrix
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.stream import Sequence, Stream
@@ -28,6 +28,7 @@ __all__ = [
     "ShellRadius",
     "Stream",
     "add_noise",
+    "can_keep",
     "compiled_kernels",
     "delta_numeric",
     "laplace",

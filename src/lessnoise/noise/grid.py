@@ -74,10 +74,18 @@ def reserved(delta: float, epsilon: float, count: int) -> float:
     >>> reserved(1e-6, 1.0, 1000) < 1e-6, total_delta(reserved(1e-6, 1.0, 1000), delta_numeric(1.0, 1000)) <= 1e-6
     (True, True)
     """
-    numeric = delta_numeric(epsilon, count)
-    if numeric > delta * 2.0**-10:
+    if not can_keep(delta, epsilon, count):
         return delta
-    return math.nextafter(math.nextafter(delta - numeric, 0.0), 0.0)
+    return math.nextafter(math.nextafter(delta - delta_numeric(epsilon, count), 0.0), 0.0)
+
+
+def can_keep(delta: float, epsilon: float, count: int) -> bool:
+    """Whether ``delta_numeric`` is far below delta: at delta = 1e-6 up to an epsilon of some 50.
+
+    >>> can_keep(1e-6, 50.0, 1000), can_keep(1e-6, 55.0, 1000)
+    (True, False)
+    """
+    return delta_numeric(epsilon, count) <= delta * 2.0**-10
 
 
 BLOCK = 1 << 14  # values that share a stretch of the stream

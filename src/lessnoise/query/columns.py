@@ -40,9 +40,10 @@ def column(batch: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN40
         if name not in batch:
             raise unknown_column(name, list(batch))
         return np.asarray(batch[name])
-    if name not in batch.schema.names:
+    place = batch.schema.get_field_index(name)
+    if place < 0:
         raise unknown_column(name, batch.schema.names)
-    return batch.column(name)
+    return batch.column(place)
 
 
 def numbers(batch: Any, name: str, columns: Sequence[str]) -> Floats:  # noqa: ANN401

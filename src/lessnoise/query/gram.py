@@ -79,14 +79,13 @@ class Gram(NumericQuery):
     def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
         """The integer matrix of one batch: exact, because every product and sum in it is."""
         values = columns.matrix(batch, self.names)
-        rounded = self._in_norm if self.norm is not None else self._in_box
-        rows = np.empty((min(len(values), _BLOCK), len(self.names)))
+        rows = np.empty((min(len(values), _BLOCK), self.shape[1]))
         few = max(1, _PIECE // len(self.names))
         done, total = self.zero(), np.zeros(self.shape)
         for start in range(0, len(values), _BLOCK):
             block = values[start : start + _BLOCK]
             for piece in range(0, len(block), few):
-                rounded(block[piece : piece + few], rows[piece : min(piece + few, len(block))])
+                self._fill(block[piece : piece + few], rows[piece : min(piece + few, len(block))])
             used = rows[: len(block)]
             total += used.T @ used
             if (start // _BLOCK + 1) % (_EXACT_ROWS // _BLOCK) == 0:
@@ -133,8 +132,15 @@ class Gram(NumericQuery):
     def _step(self) -> float:
         return exact.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
 
-    def _in_norm(self, values: Floats, rows: Floats) -> None:
-        """Fill in rows in whole steps, at most ``norm`` long, decided in exact integers."""
+    def _fill(self, values: Floats, rows: Floats) -> None:
+        """Fill in rows in whole steps, bounded."""
+        if self.norm is None:
+            self._in_box(values, rows)
+        else:
+            self._in_norm(values, rows)
+
+    def _in_norm(self, values: Floats, rows: Floats) -> NDArray[np.intp]:
+        """Fill in rows in whole steps, at most ``norm`` long, decided in exact integers; return which were changed."""
         assert self.norm is not None
         limit = self.norm / self._step  # exact: the step is a power of two
         np.multiply(values, 1.0 / self._step, out=rows)
@@ -151,6 +157,7 @@ class Gram(NumericQuery):
             lengths = np.sqrt(np.einsum("ij,ij->i", direction, direction))
             shrunk = np.trunc(direction * (limit * (1.0 - 2.0**-36) / lengths)[:, None])
             rows[wrong] = np.where(np.isnan(lengths)[:, None], 0.0, shrunk)  # no contribution: dropped
+        return wrong
 
     def _in_box(self, values: Floats, rows: Floats) -> None:
         """Fill in rows in whole steps within the box."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
-from lessnoise.mechanism.sampling import prepare_noise
-from lessnoise.noise import Stream
+from lessnoise.mechanism.sampling import prepare_noise, values_drawn
+from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
 from lessnoise.shown import Plotted
 
@@ -86,10 +86,11 @@ def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, parti
 
 def _refuse_impossible(certificate: Certificate) -> None:
     """A target that the noise keeps, but not a cipher: its delta is too small for its epsilon and dimension."""
-    claim, numeric = certificate.mechanism.claim, certificate.delta_numeric
-    if claim is not None and certificate.claim_holds and 0.0 < claim.delta * 2.0**-10 < numeric:
+    mechanism, claim = certificate.mechanism, certificate.mechanism.claim
+    if claim is None or not certificate.claim_holds or claim.delta == 0.0:
+        return
+    if not can_keep(claim.delta, claim.epsilon, values_drawn(mechanism.law, mechanism.dimension)):
         raise InvalidInput(
-            f"delta={claim.delta:g} is too small for epsilon={claim.epsilon:g} and "
-            f"M={certificate.mechanism.dimension}: the random words alone cost {numeric:.3g}; use a larger delta or a "
-            "smaller epsilon."
+            f"delta={claim.delta:g} is too small for epsilon={claim.epsilon:g} and M={mechanism.dimension}: the random "
+            f"words alone cost {certificate.delta_numeric:.3g}; use a larger delta or a smaller epsilon."
         )

@@ -25,6 +25,22 @@ COLOURS = {
 }
 """One colour per mechanism, in every picture."""
 
+MORE_COLOURS = {
+    **COLOURS,
+    "mvg": "#999933",
+    "mvg-published": "#999933",
+    "mgm": "#88CCEE",
+    "dawa": "#44AA99",
+    "dawa-dpcomp": "#44AA99",
+    "hb": "#661100",
+    "hb-gaussian": "#CC8866",
+    "mod-sulq": "#AAAAAA",
+    "mod-sulq-exact": "#AAAAAA",
+    "wishart": "#EE7733",
+    "ppca": "#117733",
+}
+"""The same with the mechanisms of single studies; some share a colour with one that never meets them."""
+
 LINES = {
     "least-noise": (0, (2, 3)),
     "laplace": "-",

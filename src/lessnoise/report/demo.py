@@ -20,7 +20,7 @@ from lessnoise.report import text
 from lessnoise.report.frontier import FrontierPoint, frontier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,7 +54,7 @@ _COMPARED = (
 _PUBLISHED = "r1smg-published"
 
 _LARGEST_DELTA = 0.5  # beyond it Zhao's second closed form does not exist
-_DIMENSIONS = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
+DIMENSIONS = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _CURVE_POINTS = 28
 _CURVE_FLOOR = 1e-12
 
@@ -84,7 +84,7 @@ class DemoRow:
     @property
     def verdict_word(self) -> str:
         """Holds, fails or is not proved."""
-        return "holds" if self.holds else "fails" if self.verdict.refuted else "not proved"
+        return self.verdict.word
 
     @property
     def standard_deviation(self) -> float:
@@ -164,9 +164,17 @@ class DemoResult:
         }
 
 
-def run_demo(epsilon: float = 0.5, delta: float = 1e-7, seed: int = 0, progress: Progress | None = None) -> DemoResult:
+def run_demo(
+    epsilon: float = 0.5,
+    delta: float = 1e-7,
+    seed: int = 0,
+    progress: Progress | None = None,
+    *,
+    dimensions: Sequence[int] = DIMENSIONS,
+) -> DemoResult:
     """Compare every mechanism on the synthetic city's counts, for neighbours that replace one pickup.
 
+    ``dimensions`` are the other numbers of entries at which the least noise is compared with the Gaussian's.
     ``progress(label, done, total)`` is called before each step and once at the end. The releases are
     seeded, so they are not private; the data are synthetic.
     """
@@ -177,10 +185,10 @@ def run_demo(epsilon: float = 0.5, delta: float = 1e-7, seed: int = 0, progress:
     target = Guarantee(epsilon, delta, Neighbours.REPLACE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # the table says it, with numbers
-        return _compare(target, seed, progress or (lambda _label, _done, _total: None))
+        return _compare(target, seed, progress or (lambda _label, _done, _total: None), dimensions)
 
 
-def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
+def _compare(target: Guarantee, seed: int, progress: Progress, dimensions: Sequence[int]) -> DemoResult:
     contenders = _contenders(target)
     steps = len(contenders) + 3
     progress("synthetic city", 0, steps)
@@ -200,7 +208,11 @@ def _compare(target: Guarantee, seed: int, progress: Progress) -> DemoResult:
         for row, child in zip(examined, reconstruction_seeds.spawn(len(examined)), strict=True)
     )
     progress("other dimensions", steps - 1, steps)
-    points = frontier(delta=target.delta, epsilons=[target.epsilon], dimensions=_DIMENSIONS, bounds=False, radial=False)
+    points = (
+        frontier(delta=target.delta, epsilons=[target.epsilon], dimensions=dimensions, bounds=False, radial=False)
+        if dimensions
+        else []
+    )
     progress("done", steps, steps)
     return DemoResult(target, seed, counts, tuple(rows), reconstructions, tuple(points))
 

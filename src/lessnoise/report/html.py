@@ -5,17 +5,30 @@ from __future__ import annotations
 import base64
 import re
 from html import escape
+from typing import TYPE_CHECKING
 
 from lessnoise.report.style import CSS
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def document(title: str, body: str) -> str:
-    """A whole page; nothing is fetched from anywhere."""
+
+MARK = '<meta name="generator" content="lessnoise">'
+
+
+def is_ours(page: Path) -> bool:
+    """Whether a file is a page of ours, which a newer one may replace."""
+    return page.is_file() and MARK.encode() in page.read_bytes()[:500]
+
+
+def document(title: str, body: str, css: str = "") -> str:
+    """A whole page, with the page's own rules after the common ones; nothing is fetched from anywhere."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="generator" content="lessnoise">\n'
+        f"{MARK}\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)} - lessnoise</title>\n<style>{CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)} - lessnoise</title>\n<style>{CSS}{css}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
     )
 
 

@@ -261,6 +261,8 @@ def _cost_sentences(result: DemoResult) -> list[str]:
 
 def _frontier(result: DemoResult) -> str:
     """The same promise for fewer entries."""
+    if not result.frontier:
+        return ""
     first = result.frontier[0]
     numbers = "; ".join(f"M = {point.dimension}: {text.number(point.least, 3)}" for point in result.frontier)
     words = (

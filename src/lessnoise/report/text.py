@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lessnoise.guarantees import Bracket, Guarantee
+    from lessnoise.guarantees import Bracket, Guarantee, Verdict
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -52,10 +52,41 @@ def exact(bracket: Bracket, digits: int = 4) -> str:
     if bracket.lower < 1.0 and bracket.lower > 1.0 - 10.0 ** (1 - digits):
         shown = 10.0**digits
         return f"above {math.floor(bracket.lower * shown * (1.0 - 1e-12)) / shown:g}"
+    if bracket.lower == 0.0 < bracket.upper:
+        return f"at most {at_most(bracket.upper, 2)}"
     low, high = number(bracket.lower, digits), number(bracket.upper, digits)
     if low == high:
         return low
     return f"from {_towards(bracket.lower, digits, -1)} to {_towards(bracket.upper, digits, 1)}"
+
+
+def exact_delta(verdict: Verdict) -> str:
+    """The exact delta at the claimed epsilon, or the proved end of it that matters where the bracket is wide.
+
+    >>> from lessnoise import Bracket, Guarantee, Verdict
+    >>> exact_delta(Verdict(False, Guarantee(1, 0.1), Bracket(0.25, 0.75)))
+    'at least 0.25'
+    """
+    bracket = verdict.exact
+    if bracket.upper > 1.5 * bracket.lower > 0.0:
+        if verdict.holds:
+            return f"at most {at_most(bracket.upper, 2)}"
+        return f"at least {at_least(bracket.lower, 2)}"
+    return exact(bracket)
+
+
+def privacy(verdict: Verdict) -> str:
+    """Claimed and exact privacy, in few words.
+
+    >>> from lessnoise import Bracket, Guarantee, Verdict
+    >>> privacy(Verdict(False, Guarantee(1e-5, 1e-7), Bracket(0.21664, 0.216641)))
+    'claims (1e-5, 1e-7), add/remove; exact delta 0.2166'
+    """
+    claim = verdict.claimed
+    relation = "" if claim.neighbours.value == "replace" else ", add/remove"
+    if verdict.holds:
+        return f"{pair(claim)}{relation}: proved"
+    return f"claims {pair(claim)}{relation}; exact delta {exact_delta(verdict)}"
 
 
 def pair(guarantee: Guarantee) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.report import text
-from lessnoise.report.canvas import COLOURS, GRID, INK, blank, png, style, svg
+from lessnoise.report.canvas import GRID, INK, MORE_COLOURS, blank, png, style, svg
 from lessnoise.report.plots import MAP_COLOURS, VERDICT_COLOURS
 
 if TYPE_CHECKING:
@@ -23,39 +23,21 @@ if TYPE_CHECKING:
 
 _CELL = 5  # pixels per cell of a map
 _EMPTY = (236, 234, 230)  # where the paper knows that nobody can be
-_OTHER_COLOURS = {
-    "mvg-published": "#999933",
-    "mvg": "#999933",
-    "mgm": "#88CCEE",
-    "dawa": "#44AA99",
-    "dawa-dpcomp": "#44AA99",
-    "hb": "#661100",
-    "hb-gaussian": "#CC8866",
-}
 
 
 def colour(row: StudyRow) -> str:
     """One colour per mechanism."""
-    return _OTHER_COLOURS.get(row.key) or COLOURS[row.key]
+    return MORE_COLOURS[row.key]
 
 
 def privacy(row: StudyRow) -> str:
     """Claimed and exact privacy, in few words."""
-    claim = row.verdict.claimed
-    relation = "" if claim.neighbours.value == "replace" else ", add/remove"
-    if row.holds:
-        return f"{text.pair(claim)}{relation}: proved"
-    return f"claims {text.pair(claim)}{relation}; exact delta {exact(row)}"
+    return text.privacy(row.verdict)
 
 
 def exact(row: StudyRow) -> str:
     """The exact delta at the claimed epsilon, or its proved lower end where the bracket is wide."""
-    bracket = row.verdict.exact
-    if bracket.lower == 0.0 < bracket.upper:
-        return f"at most {text.at_most(bracket.upper, 2)}"
-    if bracket.upper > 1.5 * bracket.lower > 0.0:
-        return f"at least {text.at_least(bracket.lower, 2)}"
-    return text.exact(bracket)
+    return text.exact_delta(row.verdict)
 
 
 # Maps.

@@ -86,7 +86,7 @@ class StudyRow:
     @property
     def verdict_word(self) -> str:
         """Holds, fails or is not proved."""
-        return "holds" if self.holds else "fails" if self.verdict.refuted else "not proved"
+        return self.verdict.word
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the map."""

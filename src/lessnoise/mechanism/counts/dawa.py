@@ -21,7 +21,6 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import published_delta_lower
-from lessnoise.mechanism.counts.floats import Floats
 from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon, law_pure_epsilon_lower
@@ -31,6 +30,7 @@ from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import draw as draw_noise
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
 from lessnoise.noise.core import check_out
+from lessnoise.noise.floats import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.counts.floats import Floats
+    from lessnoise.noise.floats import Floats
 
     Array = NDArray[np.float64]
     Starts = NDArray[np.intp]

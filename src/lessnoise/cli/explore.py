@@ -1,0 +1,50 @@
+"""``lessnoise explore``: the exact curves and the losses of all mechanisms, with sliders, in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lessnoise.cli.app import AsJson, Force, app, console, print_json
+
+
+@app.command()
+def explore(
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    out: Annotated[Path | None, typer.Option(help="Write the page to this HTML file instead, and stop.")] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Explore exact curves and losses with sliders: a page served on this machine alone, until Ctrl-C.
+
+    The page computes most numbers itself; the server adds certified brackets and the least noise. With --out the
+    page is written to a file that works without a server.
+
+    Example: [bold]lessnoise explore --out explorer.html[/bold]
+    """
+    from lessnoise import files
+    from lessnoise.report.explorer import page
+    from lessnoise.report.explorer.server import ExplorerServer
+
+    if out is not None:
+        text = page().encode()
+        files.write_together({out: lambda file: file.write(text)}, force)
+        print_json({"wrote": str(out)}) if json else console().print(f"wrote {out}")
+        return
+    with ExplorerServer(port) as server:
+        try:
+            if json:
+                print_json({"address": server.address})
+            else:
+                console().print(f"The explorer is at {server.address} (Ctrl-C ends it).")
+            if browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
+            server.serve_forever()
+        except KeyboardInterrupt:
+            if not json:
+                console().print("\nThe explorer has ended.")

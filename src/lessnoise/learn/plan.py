@@ -1,0 +1,297 @@
+"""What a training will cost, before it starts: one mechanism, on Poisson samples, for a number of steps.
+
+Each step releases the sum of the clipped gradients of a fresh Poisson sample, plus noise. One record moves the sum by
+at most the clipping norm, which is therefore the sensitivity. Nothing here needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lessnoise import noise as noise_engine
+from lessnoise import validation
+from lessnoise.composition.published import amortise
+from lessnoise.errors import InvalidInput, LessnoiseError
+from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
+from lessnoise.mechanism.builders import r1smg
+from lessnoise.mechanism.law import Radial
+from lessnoise.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lessnoise.composition import Composition
+
+OURS = "calibrated on the exact composed curve by lessnoise"
+PUBLISHED = "r1smg-published"
+_MEMBERS: dict[str, Callable[[int], Radial]] = {
+    "gaussian": lambda dimension: Radial(dimension, 2.0, math.sqrt(2.0)),
+    "l2": lambda dimension: Radial(dimension, 1.0, 1.0 / math.sqrt(dimension)),
+    "r1smg": lambda dimension: Radial(1.0, 2.0, math.sqrt(2.0)),
+}
+NAMES = (*_MEMBERS, PUBLISHED)
+_SHARE = 0.97  # a calibrated training spends at least this share of its delta
+_NARROW = 1e-5  # or its scale is known this well
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """The steps of a training: ``mechanism`` on a Poisson sample at ``rate`` of ``records``, ``steps`` times.
+
+    >>> plan = TrainingPlan(gaussian(noise_multiplier=1.1, clip_norm=1, parameters=26010), 256 / 60000, 7031, 60000)
+    >>> bracket = plan.epsilon(1e-5)
+    >>> 1.63 < bracket.lower < bracket.upper < 1.64
+    True
+    >>> TrainingPlan.from_dict(plan.to_dict()) == plan
+    True
+    """
+
+    mechanism: Mechanism
+    rate: float
+    steps: int
+    records: int
+    target: Guarantee | None = None
+    claim: Claim | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", validation.whole_number("steps", self.steps))
+        object.__setattr__(self, "records", validation.whole_number("records", self.records))
+        self.composition()  # checks the rest
+
+    def composition(self, steps: int | None = None) -> Composition:
+        """All steps, or the first ``steps`` of them."""
+        return self.mechanism.subsample(self.rate).repeat(self.steps if steps is None else steps)
+
+    def delta_numeric(self, epsilon: float, steps: int | None = None) -> float:
+        """What the cipher adds to delta: the words of the noise, and those that choose the samples."""
+        count = self.steps if steps is None else steps
+        chosen = count * noise_engine.delta_numeric(epsilon, self.records)
+        return min(self.composition(count).delta_numeric(epsilon) + chosen * (1.0 + 1e-12), 1.0)
+
+    def delta(self, epsilon: float, steps: int | None = None) -> Bracket:
+        """Exact delta at an epsilon after all steps, or the first ``steps``; zero before the first."""
+        if steps == 0:
+            return Bracket(0.0, 0.0)
+        exact = self.composition(steps).delta(epsilon)
+        return Bracket(exact.lower, noise_engine.total_delta(exact.upper, self.delta_numeric(epsilon, steps)))
+
+    def epsilon(self, delta: float, steps: int | None = None) -> Bracket:
+        """Exact epsilon at a delta after all steps, or the first ``steps``; zero before the first."""
+        delta = validation.delta(delta)
+        if steps == 0:
+            return Bracket(0.0, 0.0)
+        composition = self.composition(steps)
+        exact = composition.epsilon(delta)
+        # The upper end is that of a smaller delta, so that the cipher's share fits in beside it.
+        numeric = 2.0 * self.delta_numeric(min(exact.upper, 700.0), steps)
+        reduced = math.nextafter(delta - numeric, 0.0)
+        upper = composition.epsilon(reduced).upper if reduced > 0.0 else math.inf
+        if self.target is not None and delta >= self.target.delta and upper > self.target.epsilon:
+            # Where the curve is flat epsilon is known less well than delta, for which the noise was chosen.
+            upper = self.target.epsilon if self.delta(self.target.epsilon).upper <= self.target.delta else upper
+        return Bracket(min(exact.lower, upper), upper)
+
+    def check(self) -> Verdict:
+        """Compare what a source claims of the whole training with the exact composed curve."""
+        if self.claim is None:
+            raise InvalidInput("claim=None for this training: there is nothing to check; read .delta(epsilon) instead.")
+        exact = self.delta(self.claim.epsilon)
+        return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "mechanism": self.mechanism.to_dict(),
+            "rate": self.rate,
+            "steps": self.steps,
+            "records": self.records,
+            "target": None if self.target is None else self.target.to_dict(),
+            "claim": None if self.claim is None else self.claim.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TrainingPlan:
+        """The inverse of :meth:`to_dict`."""
+        target, claim = values["target"], values["claim"]
+        return cls(
+            Mechanism.from_dict(values["mechanism"]),
+            values["rate"],
+            values["steps"],
+            values["records"],
+            None if target is None else Guarantee.from_dict(target),
+            None if claim is None else Claim.from_dict(claim),
+        )
+
+
+def gaussian(*, noise_multiplier: float, clip_norm: float, parameters: int) -> Mechanism:
+    """One step of DP-SGD: independent normal noise of deviation ``noise_multiplier * clip_norm`` (Abadi et al. 2016).
+
+    >>> f"{gaussian(noise_multiplier=1.1, clip_norm=2, parameters=10).standard_deviation:.6f}"
+    '2.200000'
+    """
+    clip = validation.sensitivity(clip_norm, "clip_norm")
+    dimension = validation.whole_number("parameters", parameters)
+    sigma = validation.positive("noise_multiplier", noise_multiplier) * clip
+    return Mechanism("gaussian", Radial(dimension, 2.0, math.sqrt(2.0) * sigma), (dimension,), clip)
+
+
+def plan_training(
+    mechanism: str | Mechanism,
+    *,
+    clip_norm: float,
+    parameters: int,
+    rate: float,
+    steps: int,
+    records: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> TrainingPlan:
+    """The plan of a training, with the least noise of the given kind that keeps (epsilon, delta) over all steps.
+
+    ``mechanism`` is "gaussian", "l2" or "r1smg", or any description for arrays of ``parameters`` entries, such as one
+    made by :func:`lessnoise.least_noise`; its scale is then set anew. Without ``epsilon`` a description is used as it
+    is. "r1smg-published" is the paper's own training: see :func:`published_r1smg`.
+
+    >>> plan = plan_training("gaussian", clip_norm=1, parameters=10, rate=0.01, steps=500, records=1000,
+    ...                      epsilon=1, delta=1e-5)
+    >>> 0.95e-5 < plan.delta(1).upper <= 1e-5
+    True
+    """
+    clip = validation.sensitivity(clip_norm, "clip_norm")
+    dimension = validation.whole_number("parameters", parameters)
+    target = _target(mechanism, epsilon, delta)
+    if isinstance(mechanism, str):
+        validation.choice("mechanism", mechanism, NAMES)
+        if mechanism == PUBLISHED:
+            assert target is not None
+            return published_r1smg(
+                target.epsilon,
+                target.delta,
+                clip_norm=clip,
+                parameters=dimension,
+                rate=rate,
+                steps=steps,
+                records=records,
+            )
+        law = _MEMBERS[mechanism](dimension).scaled(clip)
+        mechanism = Mechanism(mechanism, law, (dimension,), clip)
+    _check_fit(mechanism, dimension, clip)
+    plan = TrainingPlan(replace(mechanism, claim=None, design=None) if target else mechanism, rate, steps, records)
+    if target is None:
+        return plan
+    claim = Claim(target.epsilon, target.delta, target.neighbours, OURS)
+    return replace(_calibrated(plan, target), target=target, claim=claim)
+
+
+def published_r1smg(
+    epsilon: float, delta: float, *, clip_norm: float, parameters: int, rate: float, steps: int, records: int
+) -> TrainingPlan:
+    """R1SMG-DPSGD as published: each step gets (epsilon0, delta0) by strong composition with delta' = 1e-10.
+
+    Ji & Li (USENIX Security 2024), equation for the amortised budget, then sigma_* of Theorem 5 for that step. The
+    claim is theirs; :meth:`TrainingPlan.check` computes what all steps together really guarantee.
+    """
+    each = amortise(epsilon, delta, steps=validation.whole_number("steps", steps), rate=rate)
+    step = r1smg(
+        epsilon=each.epsilon,
+        delta=each.delta,
+        sensitivity=validation.sensitivity(clip_norm, "clip_norm"),
+        shape=validation.whole_number("parameters", parameters),
+        calibration="published",
+    )
+    claim = Claim(epsilon, delta, step.neighbours, "Ji & Li 2024, case study III")
+    return TrainingPlan(step, rate, steps, records, claim=claim)
+
+
+def _target(mechanism: str | Mechanism, epsilon: float | None, delta: float | None) -> Guarantee | None:
+    if epsilon is None:
+        if isinstance(mechanism, str):
+            raise InvalidInput(
+                f"epsilon=None for mechanism={mechanism!r}: pass epsilon= and delta= for the whole training, or a "
+                "description with the noise that you want, such as learn.gaussian(noise_multiplier=1.1, ...)."
+            )
+        return None
+    if delta is None:
+        raise InvalidInput(f"delta=None for epsilon={epsilon}: pass delta= too, well below 1/records.")
+    return Guarantee(validation.epsilon(epsilon), validation.delta(delta))
+
+
+def _check_fit(mechanism: Mechanism, dimension: int, clip: float) -> None:
+    """The description must be one for the clipped sum."""
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInput(f"mechanism={mechanism!r} is not known: pass one of {', '.join(NAMES)}, or a description.")
+    if mechanism.dimension != dimension:
+        raise InvalidInput(
+            f"mechanism.shape={mechanism.shape} has {mechanism.dimension} entries, but {dimension} parameters are "
+            f"trained: build it with shape={dimension}."
+        )
+    if mechanism.sensitivity != clip:
+        raise InvalidInput(
+            f"mechanism.sensitivity={mechanism.sensitivity:g} differs from clip_norm={clip:g}, the most that one "
+            "record moves the sum: build it with that sensitivity."
+        )
+    if mechanism.neighbours is not Neighbours.ADD_REMOVE:
+        raise InvalidInput(
+            f"mechanism.neighbours={mechanism.neighbours.value!r}: training is accounted for add/remove neighbours, so "
+            "build it for those."
+        )
+    if mechanism.law.norm != "l2" or mechanism.law.integer:
+        raise InvalidInput(
+            f"mechanism={mechanism.name!r} does not fit real gradients that are clipped in the l2 norm: choose "
+            "Gaussian, l2, radial or shell noise."
+        )
+
+
+def _calibrated(plan: TrainingPlan, target: Guarantee) -> TrainingPlan:
+    """The same noise at the smallest scale whose composed curve is proved to keep the target."""
+    if not hasattr(plan.mechanism.law, "scaled"):
+        raise InvalidInput(
+            f"mechanism={plan.mechanism.name!r} cannot be calibrated to epsilon={target.epsilon:g}: leave epsilon out "
+            "and pass it with the noise that you want, or choose Gaussian, l2, radial or shell noise."
+        )
+    law: Any = plan.mechanism.law
+
+    def scaled(log_factor: float) -> TrainingPlan:
+        return replace(plan, mechanism=replace(plan.mechanism, law=law.scaled(math.exp(log_factor))))
+
+    return scaled(smallest(lambda x: scaled(x).delta(target.epsilon), target.delta))
+
+
+def smallest(curve: Callable[[float], Bracket], goal: float, widest: float = 80.0) -> float:
+    """About the smallest x at which a falling curve's upper end is at most the goal; it is at most the goal there.
+
+    >>> x = smallest(lambda x: Bracket(math.exp(-x), 1.01 * math.exp(-x)), 1e-3)
+    >>> 0.97e-3 <= 1.01 * math.exp(-x) <= 1e-3
+    True
+    """
+
+    def excess(x: float) -> float:
+        upper = curve(x).upper
+        return math.log(upper / goal) if upper > 0.0 else -math.inf
+
+    x, step = 0.0, 0.7
+    low = high = None
+    while low is None or high is None:
+        value = excess(x)
+        if value > 0.0:
+            low = (x, value)
+        else:
+            high = (x, value)
+        if abs(x) > widest:
+            raise LessnoiseError(f"no scale of this noise was found that keeps delta={goal:g}: choose another noise.")
+        if low is None or high is None:
+            x, step = x + (step if value > 0.0 else -step), 1.7 * step
+    while high[1] < math.log(_SHARE) and high[0] - low[0] > _NARROW:
+        width = high[0] - low[0]
+        # Aim a little below the goal on the chord; halve where the curve is flat at 1 or has reached 0.
+        useful = math.isfinite(high[1]) and low[1] < 0.999 * math.log(1.0 / goal)
+        share = (low[1] - 0.5 * math.log(_SHARE)) / (low[1] - high[1]) if useful else 0.5
+        x = low[0] + width * min(max(share, 0.05), 0.95)
+        value = excess(x)
+        if value > 0.0:
+            low = (x, value)
+        else:
+            high = (x, value)
+    return high[0]

@@ -1,0 +1,195 @@
+"""``make_private``: a model, an optimizer and a loader become private ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lessnoise import validation
+from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.learn.plan import PUBLISHED, TrainingPlan, plan_training
+from lessnoise.rounding import down
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import torch
+
+    from lessnoise.learn.accountant import ExactAccountant
+    from lessnoise.ledger import Ledger
+    from lessnoise.mechanism.mechanism import Mechanism
+
+ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
+
+
+class Private(NamedTuple):
+    """What to train with; ``privacy`` answers what the training has cost so far."""
+
+    model: Any
+    optimizer: Any
+    data_loader: Any
+    privacy: ExactAccountant
+
+
+def make_private(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data_loader: torch.utils.data.DataLoader[Any],
+    *,
+    mechanism: str | Mechanism = "gaussian",
+    clip_norm: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    epochs: int,
+    secure_mode: bool = True,
+    generator: torch.Generator | None = None,
+    ledger: Ledger | None = None,
+    partition: str | None = None,
+    resume: Mapping[str, Any] | None = None,
+    loss_reduction: str = "mean",
+    grad_sample_mode: str = "hooks",
+) -> Private:
+    """Train with differential privacy: (model, optimizer, data_loader, privacy), to use in place of yours.
+
+    The noise is the least of its kind (``mechanism``, see :func:`~lessnoise.learn.plan_training`) that keeps
+    (``epsilon``, ``delta``) over ``epochs`` passes of the loader, or a description as it is, without ``epsilon``.
+    Opacus computes and clips the gradients; batches become Poisson samples; noise goes on the sum of all parameters'
+    gradients as one vector. A step beyond the planned ones is refused.
+
+    ``secure_mode`` draws samples and noise by lessnoise's engine, on the CPU, wherever the model is. Without it torch's
+    generator draws them on the model's device: faster on a GPU, not cryptographic, and ``privacy.private`` is False.
+
+    A ``ledger`` pays for all planned steps before the first. ``resume`` takes ``privacy.state_dict()`` of a checkpoint;
+    the ledger then pays for the steps that are left, since nobody knows what was done after the checkpoint.
+    """
+    _require_extra()
+    from lessnoise.learn.accountant import ExactAccountant
+    from lessnoise.learn.loader import check_loader
+    from lessnoise.learn.privacy_engine import ExactPrivacyEngine
+
+    check_loader(data_loader)
+    _check_model(model, optimizer)
+    _check_randomness(secure_mode, generator, ledger, partition)
+    validation.choice("loss_reduction", loss_reduction, ("mean", "sum"))
+    validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew"))
+    batches = len(data_loader)
+    plan = plan_training(
+        mechanism,
+        clip_norm=clip_norm,
+        parameters=sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad),
+        rate=1.0 / batches,
+        steps=validation.whole_number("epochs", epochs) * batches,
+        records=len(data_loader.dataset),  # type: ignore[arg-type]
+        epsilon=epsilon,
+        delta=delta,
+    )
+    reported = None if delta is None else validation.delta(delta)
+    randomness = ENGINE if secure_mode else "torch's generator, which is not cryptographic"
+    privacy = ExactAccountant(plan, delta=reported, private=secure_mode, randomness=randomness)
+    if resume is not None:
+        privacy.load_state_dict(resume)
+    _warn_of_claim(plan)
+    remaining = plan.steps - privacy.taken
+    if ledger is not None and remaining:
+        _pay(ledger, plan, remaining, partition)
+    wrapped = ExactPrivacyEngine(privacy, secure=secure_mode, generator=generator).make_private(
+        module=model,
+        optimizer=optimizer,
+        data_loader=data_loader,
+        noise_multiplier=plan.mechanism.standard_deviation / plan.mechanism.sensitivity,
+        max_grad_norm=plan.mechanism.sensitivity,
+        loss_reduction=loss_reduction,
+        grad_sample_mode=grad_sample_mode,
+    )
+    return Private(wrapped[0], wrapped[1], wrapped[2], privacy)
+
+
+def fit(
+    private: Private,
+    loss: Callable[[Any, Any], Any],
+    *,
+    epochs: int,
+    report: Callable[[str], object] = print,
+) -> None:
+    """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far."""
+    device = next(private.model.parameters()).device
+    for epoch in range(1, validation.whole_number("epochs", epochs) + 1):
+        for inputs, labels in private.data_loader:
+            private.optimizer.zero_grad()
+            value = loss(private.model(inputs.to(device)), labels.to(device))
+            value.backward()
+            private.optimizer.step()
+        report(f"epoch {epoch}, {private.privacy}")
+
+
+def _require_extra() -> None:
+    try:
+        import opacus  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"lessnoise.learn needs {error.name}: install the extra with pip install 'lessnoise[learn]'."
+        ) from error
+
+
+def _check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    import torch
+    from opacus.validators import ModuleValidator
+
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidInput(f"model={type(model).__name__} is not a torch.nn.Module: pass the network to train.")
+    if hasattr(optimizer, "original_optimizer") or hasattr(model, "forbid_grad_accumulation"):
+        raise InvalidInput("model and optimizer are private already: pass the ones that you built yourself.")
+    mixing = [
+        f"{name or 'model'}: {type(module).__name__}"
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+    ]
+    if mixing:
+        raise InvalidInput(
+            f"model has {', '.join(mixing)}, which mixes the records of a batch, so that no gradient belongs to one "
+            "record: use GroupNorm, or opacus.validators.ModuleValidator.fix(model) before the optimizer is made."
+        )
+    model.train()
+    problems = ModuleValidator.validate(model)
+    if problems:
+        raise InvalidInput(f"model={type(model).__name__} cannot be trained privately: {problems[0]}")
+    known = set(model.parameters())
+    chosen = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    if not chosen or any(p not in known for p in chosen):
+        raise InvalidInput(
+            "optimizer.params differ from the model's parameters: make the optimizer from model.parameters()."
+        )
+
+
+def _check_randomness(secure_mode: bool, generator: object, ledger: object, partition: object) -> None:
+    if not isinstance(secure_mode, bool):
+        raise InvalidInput(f"secure_mode={secure_mode!r} is neither True nor False: pass one of them.")
+    if secure_mode and generator is not None:
+        raise InvalidInput(
+            "generator= and secure_mode=True do not go together: a seeded generator is for experiments, so leave it "
+            "out or pass secure_mode=False."
+        )
+    if ledger is not None and not secure_mode:
+        raise InvalidInput(
+            "ledger= and secure_mode=False do not go together: torch's generator is not secure, so leave one out."
+        )
+    if ledger is None and partition is not None:
+        raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
+
+
+def _warn_of_claim(plan: TrainingPlan) -> None:
+    if not plan.mechanism.name.startswith(PUBLISHED) or plan.claim is None:
+        return
+    verdict = plan.check()
+    if not verdict.holds:
+        warnings.warn(
+            f"the claim {plan.claim} for {plan.steps} steps of {plan.mechanism.name} does not hold: composed exactly, "
+            f"delta is at least {down(verdict.exact.lower)} at that epsilon.",
+            ClaimWarning,
+            stacklevel=3,
+        )
+
+
+def _pay(ledger: Ledger, plan: TrainingPlan, steps: int, partition: str | None) -> None:
+    ledger.spend(plan.composition(steps), partition=partition, note=f"training, {steps} steps")

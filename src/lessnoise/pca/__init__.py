@@ -1,0 +1,32 @@
+"""Private second moments, covariances and principal components."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lessnoise.pca.bingham import sample_bingham, sample_frame
+from lessnoise.pca.ppca import ppca
+from lessnoise.pca.rows import Moments, RowBound, moments
+
+if TYPE_CHECKING:
+    from lessnoise.pca.estimators import PrivateCovariance, PrivatePCA
+
+__all__ = [
+    "Moments",
+    "PrivateCovariance",
+    "PrivatePCA",
+    "RowBound",
+    "moments",
+    "ppca",
+    "sample_bingham",
+    "sample_frame",
+]
+
+
+def __getattr__(name: str) -> object:
+    # scikit-learn takes seconds to import, and is an extra.
+    if name in ("PrivateCovariance", "PrivatePCA"):
+        from lessnoise.pca import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

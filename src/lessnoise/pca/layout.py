@@ -1,0 +1,129 @@
+r"""What a private covariance releases, as one vector, and how far one individual can move it.
+
+For rows x with |x| <= c the vector holds
+
+- the Gram matrix sum x x^T, packed so that lengths are kept (:mod:`lessnoise.pca.symmetric`),
+- a c sum x, if the covariance is taken around the mean (a = ``MEAN_WEIGHT``),
+- b c^2 n, if individuals may join or leave, so that n is private (b = ``COUNT_WEIGHT``),
+- b c^2 times the number of clipped rows, if asked for.
+
+All of it gets noise of one size in one release. **Add/remove**: a row changes the vector by
+c^2 sqrt(1 + a^2 + b^2 + ...) at most. **Replace**: take s = a c/sqrt(2) and u = (x, s), v = (y, s). Then
+|u u^T - v v^T|_F^2 = |x x^T - y y^T|_F^2 + a^2 c^2 |x - y|^2, which is |u|^4 + |v|^4 - 2 (u.v)^2 <= 2 (c^2 + s^2)^2:
+the change is sqrt(2) c^2 (1 + a^2/2) at most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.catalogue import Request
+from lessnoise.pca.rows import Moments
+from lessnoise.pca.symmetric import entries, pack, unpack
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+MEAN_WEIGHT = 0.4 * math.sqrt(2.0)
+COUNT_WEIGHT = 0.1
+_ROUND_UP = 1.0 + 1e-11  # also covers rows that rounding leaves a little beyond the clip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which moments are released, for rows of ``features`` entries and norm at most ``norm``."""
+
+    features: int
+    norm: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    center: bool = True
+    count_clipped: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of rows is private, and so part of the release."""
+        return self.neighbours is Neighbours.ADD_REMOVE
+
+    @property
+    def size(self) -> int:
+        """Number of released entries."""
+        extra = self.features * self.center + self.counted + self.count_clipped
+        return entries(self.features) + extra
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest l2 change of the packed moments by one individual.
+
+        >>> round(Layout(3, 2.0, center=False).sensitivity, 6)  # c^2 sqrt(1 + 0.01)
+        4.01995
+        >>> round(Layout(3, 2.0, Neighbours.REPLACE, center=False).sensitivity, 6)  # c^2 sqrt(2)
+        5.656854
+        """
+        mean = MEAN_WEIGHT**2 * self.center
+        clipped = COUNT_WEIGHT**2 * self.count_clipped
+        own = 1.0 + mean + COUNT_WEIGHT**2 if self.counted else 2.0 * (1.0 + 0.5 * mean) ** 2
+        return self.norm**2 * math.sqrt(own + clipped) * _ROUND_UP
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """Largest l1 change: of the triangle c^2 (1 + (d - 1)/sqrt(2)), when all entries of a row are equal."""
+        triangle = 1.0 + (self.features - 1) / math.sqrt(2.0)
+        mean = MEAN_WEIGHT * math.sqrt(self.features) * self.center
+        counts = COUNT_WEIGHT * (self.counted + self.count_clipped)
+        if self.counted:
+            return self.norm**2 * (triangle + mean + counts) * _ROUND_UP
+        return self.norm**2 * (2.0 * triangle + 2.0 * mean + counts) * _ROUND_UP
+
+    def request(self, epsilon: float, delta: float) -> Request:
+        """What a mechanism of the catalogue is asked for."""
+        return Request(
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=self.sensitivity,
+            shape=(self.size,),
+            neighbours=self.neighbours,
+            l1_sensitivity=self.l1_sensitivity,
+        )
+
+    def pack(self, moments: Moments) -> Array:
+        """The vector to release."""
+        parts = [pack(moments.gram)]
+        if self.center:
+            parts.append(MEAN_WEIGHT * self.norm * moments.sums)
+        if self.counted:
+            parts.append(np.array([COUNT_WEIGHT * self.norm**2 * moments.count]))
+        if self.count_clipped:
+            parts.append(np.array([COUNT_WEIGHT * self.norm**2 * moments.clipped]))
+        return np.concatenate(parts)
+
+    def unpack(self, released: Array, public_count: float) -> Moments:
+        """The moments in a released vector; ``public_count`` is used only where the number of rows is public."""
+        values, place = released, entries(self.features)
+        gram = unpack(values[:place])
+        sums = np.zeros(self.features)
+        if self.center:
+            sums = values[place : place + self.features] / (MEAN_WEIGHT * self.norm)
+            place += self.features
+        count = public_count
+        if self.counted:
+            count = max(float(values[place]) / (COUNT_WEIGHT * self.norm**2), 1.0)
+            place += 1
+        clipped = math.nan
+        if self.count_clipped:
+            clipped = min(max(float(values[place]) / (COUNT_WEIGHT * self.norm**2), 0.0), count)
+        return Moments(count, clipped, sums, gram)
+
+    def noise_floor(self, deviation: float, count: float) -> float:
+        """How large the top eigenvalue of the noise in the covariance is, about, if all entries deviate so much.
+
+        Off the diagonal the noise deviates by deviation/sqrt(2), and a symmetric random matrix of such entries has its
+        spectrum on a half-circle of radius sqrt(2 d) deviation (Wigner 1955).
+        """
+        return math.sqrt(2.0 * self.features) * deviation / max(count, 1.0)

@@ -1,0 +1,107 @@
+"""What the library answers the explorer: certified brackets and losses of every mechanism, and curves as points."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+from lessnoise.errors import InvalidInput
+from lessnoise.mechanism.catalogue import CATALOGUE, Request, build_all, find
+from lessnoise.mechanism.curve import delta_of
+from lessnoise.rounding import down, up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lessnoise.guarantees import Bracket
+    from lessnoise.mechanism.mechanism import Mechanism
+
+_NUMBERS = ("epsilon", "delta", "sensitivity")
+_CURVE_TOLERANCE = 1e-3  # of a picture's points; their upper ends are proved all the same
+_CURVE_POINTS = 36
+
+
+def read_request(query: Mapping[str, Sequence[str]]) -> Request:
+    """The request that an address asks for: shape, epsilon, delta and sensitivity, each once.
+
+    >>> read_request({"shape": ["89x89"], "epsilon": ["1"], "delta": ["1e-6"], "sensitivity": ["2"]}).dimension
+    7921
+    """
+    for name, values in query.items():
+        if name not in ("shape", *_NUMBERS):
+            raise InvalidInput(f"{name}={values[0]!r} is not known: ask for shape, epsilon, delta and sensitivity.")
+    for name in ("shape", *_NUMBERS):
+        if len(query.get(name, ())) != 1:
+            raise InvalidInput(f"{name} is given {len(query.get(name, ()))} times: give it once.")
+    epsilon, delta, sensitivity = (_number(name, query[name][0]) for name in _NUMBERS)
+    return Request(epsilon, delta, sensitivity, _shape(query["shape"][0]))
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{name}={text!r} is not a number: write one such as 0.5 or 1e-6.") from None
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split("x"))
+    except ValueError:
+        raise InvalidInput(f"shape={text!r} is not a shape: write 7921 or 89x89.") from None
+
+
+@functools.lru_cache(maxsize=256)
+def mechanisms(request: Request) -> dict[str, Any]:
+    """Every mechanism that fits the request, those that keep it first, least loss first.
+
+    >>> answer = mechanisms(Request(1.0, 1e-6, 1.0, (5,)))
+    >>> answer["mechanisms"][0]["name"], answer["mechanisms"][0]["holds"]
+    ('least-noise', True)
+    """
+    return {"mechanisms": [_row(mechanism, request) for mechanism in build_all(request)]}
+
+
+def _row(mechanism: Mechanism, request: Request) -> dict[str, Any]:
+    verdict = None if mechanism.claim is None else mechanism.check()
+    exact = mechanism.delta(request.epsilon) if verdict is None else verdict.exact
+    entry = CATALOGUE.get(mechanism.name)
+    return {
+        "name": mechanism.name,
+        "label": mechanism.name if entry is None else entry.label,
+        "claimed_delta": None if mechanism.claim is None else mechanism.claim.delta,
+        "remark": "" if mechanism.design is None else mechanism.design.choice,
+        "source": "" if mechanism.claim is None else mechanism.claim.source,
+        "delta": exact.to_dict(),
+        "bracket": _words(exact),
+        "holds": verdict.holds if verdict is not None else exact.upper <= request.delta,
+        "refuted": verdict.refuted if verdict is not None else exact.lower > request.delta,
+        "expected_loss": _finite(mechanism.expected_loss),
+        "standard_deviation": _finite(mechanism.standard_deviation),
+    }
+
+
+def _words(bracket: Bracket) -> str:
+    """Both ends, rounded outwards; one number where they are one."""
+    low, high = down(bracket.lower, 5), up(bracket.upper, 5)
+    return low if low == high else f"{low} to {high}"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None  # JSON has no infinity
+
+
+@functools.lru_cache(maxsize=256)
+def least_noise_curve(request: Request) -> dict[str, Any]:
+    """Points (epsilon, upper end of delta) of the least-noise mechanism around the target."""
+    mechanism = find("least-noise").build(request)
+    steps = [0.01 * 3000.0 ** (i / _CURVE_POINTS) for i in range(_CURVE_POINTS + 1)]
+    points = []
+    for factor in sorted([*steps, 0.9, 0.97, 1.0]):
+        epsilon = factor * request.epsilon
+        upper = delta_of(mechanism.law, mechanism.dimension, mechanism.sensitivity, epsilon, _CURVE_TOLERANCE).upper
+        points.append([epsilon, max(upper, 1e-5 * request.delta)])
+        if upper < 1e-4 * request.delta:
+            break
+    return {"name": mechanism.name, "points": points}

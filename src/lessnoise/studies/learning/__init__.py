@@ -1,0 +1,1 @@
+"""Case study III: private learning."""
