@@ -265,13 +265,14 @@ def test_learning_shows_the_stored_runs(made):
 def test_learning_words_tell_what_an_attack_on_one_step_proves(made):
     numbers = json.loads(json.dumps(made("learning").numbers))
     assert "Was a record" not in words.learning.figure_7(numbers).shows
-    shares = {"right_guesses_proved": 0.9712, "right_guesses_claimed": 0.671, "right_guesses_limit": 0.675}
+    shares = {"right_guesses_proved": 0.96999, "right_guesses_claimed": 0.67101, "right_guesses_limit": 0.67501}
     numbers["membership"] = [
         {"method": method, **shares, "audit": {"confidence": 0.999}} for method in ("r1smg-published", "dpsgd")
     ]
     said = words.learning.figure_7(numbers).shows
-    assert "at least 97.1% right, with 99.9% confidence" in said
-    assert "allows 67.1%" in said
+    assert "at least 96.9% right, with 99.9% confidence" in said, "what is proved is rounded down"
+    assert "allows 67.2%" in said, "what is possible is rounded up"
+    assert "exceed 67.6%" in said
 
 
 # Words follow numbers.

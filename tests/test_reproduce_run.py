@@ -1,6 +1,7 @@
 """The run of the report: what is kept, what is computed again, and what a failure costs."""
 
 import json
+import sys
 import time
 
 import pytest
@@ -153,6 +154,21 @@ def test_one_that_cannot_run_is_named_at_its_place_and_others_are_there(toy, tmp
     assert manifest["works"]["two"]["status"] == status
     assert str(trouble) in manifest["works"]["two"]["reason"]
     assert "data/two.json" not in manifest["files"]
+
+
+def test_what_is_missing_comes_with_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    (tmp_path / "empty").mkdir()
+    only = ["fig-6"]
+    without_library = reproduce(tmp_path / "a", Settings(quick=True), only, 1)
+    assert "lessnoise[sklearn]" in without_library.outcomes["pca"].reason
+    without_data = reproduce(tmp_path / "b", Settings(data=str(tmp_path / "empty")), [*only, "fig-4"], 1)
+    assert statuses(without_data) == {"pca": "left out", "counts": "left out"}
+    for outcome in without_data.missing:
+        assert "--data FOLDER" in outcome.reason
+        assert "https://" in outcome.reason
+    page = (tmp_path / "b" / "index.html").read_text(encoding="utf-8")
+    assert page.count("Not in this report.") == 2
 
 
 def test_a_stale_result_does_not_stand_in_for_one_that_failed(toy, tmp_path):

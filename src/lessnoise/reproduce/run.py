@@ -204,7 +204,10 @@ def _prepare(messages: Any) -> None:  # noqa: ANN401
 
 
 def _in_worker(name: str, settings: Settings, out: Path) -> Outcome:
-    return _one(name, settings, out, lambda *message: _messages.put(message))
+    try:
+        return _one(name, settings, out, lambda *message: _messages.put(message))
+    except SystemExit:  # told to stop; unfinished files are gone by now, and the pool would only take up the next work
+        os._exit(1)
 
 
 def _in_processes(out: Path, settings: Settings, todo: list[Work], jobs: int, tell: Listener) -> dict[str, Outcome]:
@@ -236,13 +239,12 @@ def _pool(out: Path, settings: Settings, names: list[str], jobs: int, tell: List
             for future in done:
                 _collect(future, waiting.pop(future), found, tell)
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
-            child.join(5.0)
         raise
-    pool.shutdown()
-    messages.close()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        messages.close()
     return found
 
 

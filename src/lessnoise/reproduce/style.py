@@ -43,6 +43,7 @@ body.report { scroll-padding-top: 1rem; }
 .report .absent { border: 1px dashed var(--soft); border-radius: 10px; padding: 0.9rem 1.1rem; max-width: 56rem; }
 .report .files { color: var(--soft); font-size: 0.88rem; }
 .report td.wide { white-space: normal; min-width: 15rem; }
+.report .over { margin: 1.4rem 0 -0.4rem; }
 .report .explorer { margin-top: 1rem; }
 @media (min-width: 64rem) {
   .report .frame { grid-template-columns: 15.5rem minmax(0, 1fr); }

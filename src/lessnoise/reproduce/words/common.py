@@ -53,6 +53,11 @@ def rows_table(head: Sequence[str], rows: Iterable[tuple[str, str | None, Sequen
     return table(tuple(head), lines, label)
 
 
+def titled(title: str, content: str) -> str:
+    """A table under a short title."""
+    return f'<p class="over"><strong>{escape(title)}</strong></p>\n{content}'
+
+
 def _cell(content: str) -> str:
     if content.startswith("<span class="):
         return f"<td>{content}</td>"

@@ -62,8 +62,9 @@ def _figure(numbers: Numbers, data: str) -> Words:
                 f"learning-{data}.svg",
                 "Accuracy against epochs at the two budgets. R1SMG as published ends at "
                 f"{percent(published[0]['test_accuracy'])} with an exact delta above {delta}.",
-                "Test accuracy (lines, bands over seeds) and training accuracy (dashed). R1SMG as published has an "
-                f"exact delta above {delta} where {_DELTA} is claimed; the table has the exact privacy of every line.",
+                "Accuracy on the test set (above) and on training records (below): means, and bands from the least "
+                f"to the greatest of all seeds. R1SMG as published has an exact delta above {delta} where {_DELTA} is "
+                "claimed; the table has the exact privacy of every line.",
             ),
             *_attack_picture(numbers, data),
         ),
@@ -131,11 +132,16 @@ def _membership(numbers: Numbers) -> str:
     if found is None or gaussian is None:
         return ""
     return (
-        "Was a record in the batch? Of one step of published R1SMG an attack guesses at least "
-        f"{percent(found['right_guesses_proved'])} right, with {percent(found['audit']['confidence'])} confidence, "
-        f"where the claim of the step allows {percent(found['right_guesses_claimed'])}; of DP-SGD's step no attack "
-        f"can exceed {percent(gaussian['right_guesses_limit'])}."
+        f"Was a record in the batch? Of one step of published R1SMG an attack guesses at least {_proved(found)} "
+        f"right, with {percent(found['audit']['confidence'])} confidence, where the claim of the step allows "
+        f"{text.at_most(100.0 * found['right_guesses_claimed'], 3)}%; of DP-SGD's step no attack can exceed "
+        f"{text.at_most(100.0 * gaussian['right_guesses_limit'], 3)}%."
     )
+
+
+def _proved(found: Numbers) -> str:
+    """The share of right guesses that an attack is proved to reach, rounded down."""
+    return f"{text.at_least(100.0 * found['right_guesses_proved'], 3)}%"
 
 
 def _attack_picture(numbers: Numbers, data: str) -> tuple[Picture, ...]:
@@ -143,7 +149,7 @@ def _attack_picture(numbers: Numbers, data: str) -> tuple[Picture, ...]:
     if data != "mnist" or not numbers["membership"]:
         return ()
     found = next(row for row in numbers["membership"] if row["method"] == _PUBLISHED)
-    proved = percent(found["right_guesses_proved"])
+    proved = _proved(found)
     return (
         Picture(
             "learning-membership.svg",
@@ -156,11 +162,9 @@ def _attack_picture(numbers: Numbers, data: str) -> tuple[Picture, ...]:
 
 
 def _checkpoints(numbers: Numbers, data: str) -> str:
-    """The epochs to 95% that the paper reports, and ours."""
+    """The epochs to 95% that the paper reports."""
     rows = [row for row in numbers["checkpoints"] if row["data"] == data]
-    parts = [
-        f"{numbers['names'][row['method']]} about {row['paper']} (here: {row['mean_curve'] or 'never'})" for row in rows
-    ]
+    parts = [f"about {row['paper']} for {numbers['names'][row['method']]}" for row in rows]
     if not parts:
         return ""
     return (

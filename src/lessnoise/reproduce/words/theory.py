@@ -272,8 +272,8 @@ def figure_9(numbers: Numbers) -> Words:
             f"grows from {text.number(first['analytic_exact'], 3)} to {text.number(last['analytic_exact'], 3)}."
         ),
         privacy=(
-            f"R1SMG as published, claimed delta {claimed}: exact delta from {text.number(least['r1smg_delta'], 2)} to "
-            f"{text.at_most(most['r1smg_delta'], 3)}. The two Gaussians keep {claimed}."
+            f"R1SMG as published, claimed delta {claimed}: exact delta from {text.at_most(least['r1smg_delta'], 2)} "
+            f"to {text.at_most(most['r1smg_delta'], 3)}. The two Gaussians keep {claimed}."
         ),
         fails=True,
         shows=(
