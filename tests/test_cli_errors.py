@@ -287,3 +287,29 @@ def test_a_narrow_terminal_without_colour():
     assert process.returncode == 1
     assert b"\x1b" not in output + errors
     assert b"FAILS" in output
+
+
+def test_folders_for_output_are_made_only_when_there_is_something_to_put_in(tmp_path):
+    one_sentence(["demo", "--epsilon", "0", "--out", tmp_path / "page"], "epsilon=0.0 must be above 0")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("precious")
+    for words in (["demo"], ["study", "uber", "--data", "synthetic"]):
+        one_sentence([*words, "--out", tmp_path / "file"], f"out={tmp_path / 'file'} is a file", "name of a folder")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_an_audit_that_would_not_end(files, tmp_path):
+    words = command("audit", files, tmp_path, shape="1000000", samples="10000000")
+    one_sentence(words, "samples=10000000 releases of 1000000 entries", "pass fewer samples")
+
+
+def test_tables_that_are_empty_or_folders(files, tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    rest = command("histogram", files, tmp_path)[2:]
+    one_sentence(["histogram", tmp_path / "empty.csv", *rest], "empty.csv is empty")
+    one_sentence(["histogram", tmp_path, *rest], "is a folder", "*.parquet")
+
+
+def test_a_ledger_that_is_not_there(files, tmp_path):
+    one_sentence(command("release", files, tmp_path, ledger=str(tmp_path / "none")), "lessnoise ledger create")
+    assert not (tmp_path / "none").exists()

@@ -73,6 +73,17 @@ def test_no_neighbour_is_farther_than_the_sensitivity(data, size, center, clippe
     assert np.abs(change).sum() <= layout.l1_sensitivity * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("relation", Neighbours)
+def test_the_query_states_a_sensitivity_that_is_nearly_reached(relation):
+    query = RowBound.of(2, clip_norm=50).query(["a", "b"])
+    rows = [np.array([[60.0, 0.0]]), np.array([[0.0, 50.0]])]
+    first, second = (query.answer(row).value for row in rows)
+    change = first - (second if relation is Neighbours.REPLACE else 0.0)
+    assert 0.99 * query.sensitivity(relation) < np.linalg.norm(change) <= query.sensitivity(relation)
+    assert np.abs(change).sum() <= query.l1_sensitivity(relation)
+    assert query.to_dict()["norm"] == 50.0
+
+
 @pytest.mark.parametrize("center", [False, True])
 def test_the_sensitivity_is_reached(center):
     bound = RowBound.of(4, clip_norm=2.0)

@@ -30,6 +30,17 @@ def check_free(paths: Iterable[Path], force: bool) -> None:
             )
 
 
+def check_folder(folder: Path, names: Iterable[str], force: bool) -> None:
+    """The same for files in a folder that may have to be made; nothing is made yet."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"out={folder} is a file: pass the name of a folder.")
+    if folder.is_dir():
+        check_free([folder / name for name in names], force)
+    nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise InvalidInput(f"out={folder} cannot be written: choose a folder that you may write to.")
+
+
 def write_together(writers: Mapping[Path, Writer], force: bool = False) -> None:
     """Write every file in full beside its place, then give them their names, in order; on failure, undo."""
     check_free(writers, force)

@@ -76,11 +76,11 @@ def delta_or_zero(value: object, name: str = "delta") -> float:
     return result
 
 
-def probability(name: str, value: object) -> float:
+def probability(name: str, value: object, example: str = "0.5 for the median, say") -> float:
     """A number strictly between 0 and 1."""
     result = number(name, value)
     if not 0.0 < result < 1.0:
-        raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass 0.5 for the median, say.")
+        raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass {example}.")
     return result
 
 

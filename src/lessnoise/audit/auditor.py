@@ -16,6 +16,7 @@ from lessnoise.audit.guessing import Question, Rule, choose
 from lessnoise.audit.outputs import Outputs
 from lessnoise.audit.report import AttackResult, AuditReport, Evidence
 from lessnoise.audit.target import Target, guarantee, inputs, target_of
+from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+MOST_NUMBERS = 10**12  # hours of drawing
 SMALLEST_SAMPLES = 100
 _TRAINING_SHARE = 8  # one release in eight chooses the events; the others test them
 _LONGEST_TRAINING = 2**20  # their scores are kept in memory
@@ -76,9 +78,14 @@ def audit(
     """
     claimed = guarantee(mechanism, claim)
     target = target_of(mechanism)
-    first, second = inputs(mechanism, value, neighbour)
     samples = validation.whole_number("samples", samples, SMALLEST_SAMPLES)
-    error = 1.0 - validation.probability("confidence", confidence)
+    first, second = inputs(mechanism, value, neighbour)
+    if samples * first.size > MOST_NUMBERS:
+        raise InvalidInput(
+            f"samples={samples} releases of {first.size} entries are more than {MOST_NUMBERS:.0e} numbers: audit a "
+            "smaller shape, or pass fewer samples."
+        )
+    error = 1.0 - validation.probability("confidence", confidence, "0.999, say")
     threads = _cores() if workers is None else validation.whole_number("workers", workers)
     generator = validation.generator(rng) or np.random.default_rng()
     entropy = [int(word) for word in generator.integers(0, 2**32, 8)]

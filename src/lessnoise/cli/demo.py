@@ -37,16 +37,16 @@ def demo(
 
     Example: [bold]lessnoise demo --epsilon 1 --out my-demo[/bold]
     """
-    from lessnoise.files import check_free, write_together
+    from lessnoise.files import check_folder, write_together
     from lessnoise.report import page_html, run_demo
 
-    out.mkdir(parents=True, exist_ok=True)
     page, numbers = out / PAGE, out / NUMBERS
     force = force or _is_ours(page)
-    check_free([page, numbers], force)
+    check_folder(out, (PAGE, NUMBERS), force)
     with progress_bar(quiet=json) as progress:
         result = run_demo(epsilon, delta, seed, progress)
     values = result.to_dict()
+    out.mkdir(parents=True, exist_ok=True)
     write_together(
         {
             numbers: lambda file: file.write(json_module.dumps(values, indent=2).encode() + b"\n"),

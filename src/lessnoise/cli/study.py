@@ -59,14 +59,13 @@ def uber(
 
     Example: [bold]lessnoise study uber --data my-data --out uber[/bold]
     """
-    from lessnoise.files import check_free, write_together
+    from lessnoise.files import check_folder, write_together
     from lessnoise.studies.uber import run_uber
     from lessnoise.studies.uber_page import NAMES, uber_files
 
     page = out / "index.html"
     force = force or (page.is_file() and MARK in page.read_bytes()[:500])
-    if out.exists():  # otherwise it is made when there is something to put into it
-        check_free([out / name for name in NAMES], force)
+    check_folder(out, NAMES, force)
     with progress_bar(quiet=json) as progress:
         result = run_uber(
             data,

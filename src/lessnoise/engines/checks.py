@@ -58,9 +58,13 @@ def existing(data: str | Path) -> Path:
     """A path of at least one file; patterns are allowed in the last part."""
     path = Path(data)
     if path.is_file():
+        if path.stat().st_size == 0:
+            raise InvalidInput(f"data={path} is empty: pass a file with a line of column names, and rows.")
         return path
     if any(mark in path.name for mark in "*?[") and any(path.parent.glob(path.name)):
         return path
+    if path.is_dir():
+        raise InvalidInput(f"data={path} is a folder: pass a file, or a pattern such as {path / '*.parquet'}.")
     raise InvalidInput(f"data={path} does not exist: pass the path of a Parquet or CSV file.")
 
 

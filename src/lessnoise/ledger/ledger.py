@@ -91,7 +91,8 @@ class Ledger(Plotted):
         if not file.exists():
             if epsilon is None or delta is None:
                 raise InvalidInput(
-                    f"ledger={place} does not exist: pass epsilon= and delta= to create it, or the path of another."
+                    f"ledger={place} does not exist: create it with lessnoise ledger create (in Python, by passing "
+                    "epsilon= and delta=), or pass the path of another."
                 )
             if not place.parent.is_dir():
                 raise InvalidInput(f"ledger={place} is in a folder that does not exist: create {place.parent} first.")

@@ -66,7 +66,7 @@ def _panel(axes: Any, series: dict[str, list[Point]], of: Callable[[Point], tupl
 def _finish(deviation: Any, accuracy: Any, study: PcaStudy, axis: str) -> None:  # noqa: ANN401
     for axes in (deviation, accuracy):
         axes.set_xlabel(axis)
-    deviation.set_ylim(bottom=0.0)
+    deviation.set_ylim(0.0, 1.06 * deviation.get_ylim()[1])
     deviation.set_ylabel("total deviation" + ("" if study.measured == study.shape[1] else f", first {study.measured}"))
     accuracy.axhline(study.baseline, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     accuracy.annotate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -161,13 +160,7 @@ def check_folder(folder: Path, formats: Sequence[str], force: bool) -> None:
         validation.choice("format", form, FORMATS)
     if "parquet" in formats:
         require("pyarrow.parquet", "data")
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"out={folder} is a file: pass the name of a folder.")
-    if folder.is_dir():
-        files.check_free([folder / name for name in (CERTIFICATE, PICTURE, *(f"counts.{f}" for f in formats))], force)
-    nearest = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    if not os.access(nearest, os.W_OK):
-        raise InvalidInput(f"out={folder} cannot be written: choose a folder that you may write to.")
+    files.check_folder(folder, (CERTIFICATE, PICTURE, *(f"counts.{form}" for form in formats)), force)
 
 
 def counts_file(result: HistogramRelease, form: str) -> bytes:

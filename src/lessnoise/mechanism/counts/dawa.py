@@ -138,7 +138,7 @@ def dawa(
     claim (1.5, 0)-DP under add/remove FAILS: exact delta(1.5) is in [0.0704892, 0.621005] against 0 claimed
     """
     epsilon, sizes, relation = validation.epsilon(epsilon), validation.shape(shape), Neighbours.of(neighbours)
-    share = (0.5 if len(sizes) == 1 else 0.25) if ratio is None else validation.probability("ratio", ratio)
+    share = (0.5 if len(sizes) == 1 else 0.25) if ratio is None else validation.probability("ratio", ratio, "0.25, say")
     default = 1.0 if relation is Neighbours.ADD_REMOVE else 2.0
     sensitivity = default if l1_sensitivity is None else validation.sensitivity(l1_sensitivity, "l1_sensitivity")
     unit = epsilon / sensitivity * (1.0 - 2.0 * _ROUNDING)

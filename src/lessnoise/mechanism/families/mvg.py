@@ -224,7 +224,7 @@ def binary_shares(size: int, important: int, fraction: float) -> tuple[float, ..
     """
     size = validation.whole_number("size", size, minimum=2)
     important = validation.whole_number("important", important)
-    fraction = validation.probability("fraction", fraction)
+    fraction = validation.probability("fraction", fraction, "0.9, say")
     if important >= size:
         raise InvalidInput(
             f"important={important} is not below size={size}: leave at least one direction for the rest."
