@@ -157,7 +157,8 @@ def test_one_that_cannot_run_is_named_at_its_place_and_others_are_there(toy, tmp
 
 
 def test_what_is_missing_comes_with_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
+    for name in ["sklearn", "sklearn.datasets", *(name for name in sys.modules if name.startswith("sklearn."))]:
+        monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "empty").mkdir()
     only = ["fig-6"]
     without_library = reproduce(tmp_path / "a", Settings(quick=True), only, 1)

@@ -30,7 +30,7 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the public files (Uber, Enron), without --quick. [default: $LESSNOISE_DATA]",
+            help="Folder with the public files (Uber, MNIST), without --quick. [default: $LESSNOISE_DATA]",
             show_default=False,
         ),
     ] = None,

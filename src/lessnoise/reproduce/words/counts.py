@@ -44,7 +44,9 @@ def figure_4(numbers: Numbers) -> Words:
             f"MVG and {PAPER_LARGEST['mgm']} with MGM."
         ),
         ours=(
-            f"R1SMG's map is the clearest of the additive ones here too. Largest counts: {largest} in truth, "
+            f"R1SMG loses {text.number(published['losses']['mean_valid'], 3)} over the occupied cells, the analytic "
+            f"Gaussian {text.number(_of(rows, _GAUSSIAN)['losses']['mean_valid'], 3)}. Largest counts: {largest} in "
+            "truth, "
             + ", ".join(f"{text.number(row['largest_released'], 3)} with {row['label']}" for row in rows)
             + "."
         ),
@@ -202,9 +204,10 @@ def equal(numbers: Numbers) -> Words:
         ),
         tables=(_losses_table(rows, numbers),),
         headline=(
-            f"At the privacy that published R1SMG really has, {true_pair}, the plain Gaussian loses "
-            f"{text.number(gaussian['mean_loss'], 3)} where R1SMG loses {text.number(published['mean_loss'], 3)}; at "
-            f"an exact {pair} R1SMG loses {text.number(r1smg['mean_loss'], 2)} and the Gaussian "
+            f"At the privacy that published R1SMG really has, {true_pair}, the plain Gaussian's expected loss (summed "
+            f"squared error) is {text.number(gaussian['mean_loss'], 3)}, R1SMG's "
+            f"{text.number(published['mean_loss'], 3)}; at an exact {pair} R1SMG's is "
+            f"{text.number(r1smg['mean_loss'], 2)}, the Gaussian's "
             f"{text.number(_of(rows, _GAUSSIAN)['mean_loss'], 3)}."
         ),
         facts=(

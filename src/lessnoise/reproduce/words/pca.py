@@ -196,8 +196,8 @@ def _published_words(numbers: Numbers, published: Numbers) -> str:
         )
     return (
         "On this table R1SMG does not do well even as published: random directions have a deviation of about "
-        f"{_random(numbers)}. The paper's table has 2,400 features, and its covariance stands out more from noise of "
-        "this kind. Its privacy is no better for that, as the record of claims shows at the paper's size."
+        f"{_random(numbers)}. The paper's table has a covariance that must stand out more from noise of this kind. "
+        "Its privacy is no better for that, as the record of claims shows at the paper's size."
     )
 
 

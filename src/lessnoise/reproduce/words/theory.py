@@ -296,7 +296,7 @@ def figure_9(numbers: Numbers) -> Words:
         ),
         tables=(rows_table(head, lines, f"Expected losses at epsilon {text.number(epsilon)}"),),
         headline=(
-            f"R1SMG's loss falls as M grows because its privacy goes: at ε = {text.number(epsilon)} the exact delta "
-            f"grows to {text.at_most(last['r1smg_delta'], 2)}, where {claimed} is claimed."
+            f"R1SMG's expected loss falls as M grows because its privacy goes: at ε = {text.number(epsilon)} the "
+            f"exact delta grows to {text.at_most(last['r1smg_delta'], 2)}, where {claimed} is claimed."
         ),
     )

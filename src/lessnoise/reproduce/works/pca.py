@@ -48,7 +48,7 @@ def make(
 
 def _parameters(settings: Settings) -> Numbers:
     return {
-        "table": "digits" if settings.quick else "enron",
+        "table": "digits" if settings.quick else "mnist",
         "epsilons": [0.2, 0.9, 1.6],
         "repetitions": 2 if settings.quick else 1,
         "sweeps": 5,
