@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessnoise._version import __version__
-from lessnoise.cli.entry import EXIT_FAILED_CLAIM, OneSentenceGroup, drop_output
+from lessnoise.cli.entry import EXIT_FAILED_CLAIM, EXIT_INTERRUPTED, OneSentenceGroup, drop_output
 from lessnoise.cli.options import AsJson, Force
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def main(
 
 def run() -> None:
     """Entry point of the ``lessnoise`` command."""
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before or after the command itself
+        sys.exit(EXIT_INTERRUPTED)
 
 
 def print_json(values: object) -> None:
