@@ -58,6 +58,7 @@ body.report { scroll-padding-top: 1rem; }
 @media (max-width: 34rem) {
   .report dl { grid-template-columns: minmax(0, 1fr); gap: 0.1rem; }
   .report dd { margin-bottom: 0.7rem; }
+  .report .maps { grid-template-columns: 1fr 1fr; }
   .report .summary { padding: 0.2rem 1rem 1rem; }
   .report .summary ul { padding-left: 1.1rem; }
 }
