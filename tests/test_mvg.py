@@ -316,7 +316,10 @@ def test_binary_shares():
         (lambda: mvg(**{**PUBLISHED, "bound": 0.49}), "bound=0.49 is below half of sensitivity=1"),
         (lambda: mvg(**{**PUBLISHED, "bound": None}), 'bound=None, but the published MVG needs it.*"exact"'),
         (lambda: mvg(**{**PUBLISHED, "calibration": "best"}), "calibration='best' is not known"),
-        (lambda: mvg(**PUBLISHED, mode="bimodal"), "mode='bimodal' is not known: perhaps 'unimodal' is meant, else choose one of 'isotropic'"),
+        (
+            lambda: mvg(**PUBLISHED, mode="bimodal"),
+            "mode='bimodal' is not known: perhaps 'unimodal' is meant, else choose one of 'isotropic'",
+        ),
         (lambda: mvg(**PUBLISHED, row_shares=SHARES), 'row_shares is given, but mode="isotropic"'),
         (lambda: mvg(**PUBLISHED, row_basis=np.eye(4)), 'row_basis is given, but mode="isotropic"'),
         (lambda: mvg(**PUBLISHED, mode="unimodal"), "row_shares=None"),
