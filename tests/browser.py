@@ -161,6 +161,6 @@ def browser():
             yield Tab(to_them, from_them)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(_PATIENCE)
             os.close(to_them)
             os.close(from_them)

@@ -32,7 +32,7 @@ def server():
 
 
 def _get(server, path, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
     body = response.read().decode()
@@ -181,7 +181,7 @@ def test_control_c_ends_with_one_sentence():
         first = process.stdout.readline()
         assert first.startswith("The explorer is at http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=120)
         assert rest.strip() == "The explorer has ended."
         assert process.returncode == 0
 
@@ -229,7 +229,7 @@ def _certified(tab):
 
 
 def _until(tab, condition):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not tab.run(condition):
         assert time.monotonic() < end, condition
         time.sleep(0.05)
