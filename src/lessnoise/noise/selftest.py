@@ -1,6 +1,6 @@
 """Statistical tests of the live generator, with a verdict.
 
-Each test of a correct generator fails by chance with probability below 10^-9: some thirty tests, so one false alarm in 30 million runs.
+Each test of a correct generator fails by chance with probability below 10^-9, so all of them with less than 10^-7.
 """
 
 from __future__ import annotations
