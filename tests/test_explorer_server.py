@@ -199,11 +199,12 @@ def test_page_shows_the_newest_certified_answer():
             tab.open(server.address + "#explore?M=7&epsilon=1&delta=1e-6&sensitivity=1")
             _certified(tab)
             # Three settings in quick succession: only the last one counts.
-            for dimension in (3, 4, 5):
-                tab.run(f"location.hash = '#explore?M={dimension}&epsilon=1&delta=1e-6&sensitivity=1'")
-            tab.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))")
-            assert tab.run("document.querySelector('.lnx').dataset.state") == "computing"
-            assert tab.run("document.querySelectorAll('.lnx-table [data-source=page]').length") == 7
+            with server.turn:  # no answer before the page has been looked at
+                for dimension in (3, 4, 5):
+                    tab.run(f"location.hash = '#explore?M={dimension}&epsilon=1&delta=1e-6&sensitivity=1'")
+                tab.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))")
+                assert tab.run("document.querySelector('.lnx').dataset.state") == "computing"
+                assert tab.run("document.querySelectorAll('.lnx-table [data-source=page]').length") == 7
             _certified(tab)
             row = "document.querySelector('.lnx-table [data-m=least-noise]')"
             loss = float(tab.run(f"{row}.cells[5].textContent"))
