@@ -12,6 +12,11 @@ from hypothesis import settings
 os.environ["LESSNOISE_CACHE"] = os.environ.get("PYTEST_LESSNOISE_CACHE") or tempfile.mkdtemp(prefix="lessnoise-tests-")
 os.environ["PYTEST_LESSNOISE_CACHE"] = os.environ["LESSNOISE_CACHE"]  # shared with the worker processes
 
+# The command line's words are the same in every terminal and on every build server.
+for name in ("FORCE_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TERMINAL_WIDTH"):
+    os.environ.pop(name, None)
+os.environ["COLUMNS"] = "80"
+
 # A property test that fails, fails for everyone;
 # `HYPOTHESIS_PROFILE=explore` looks for new examples.
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -41,7 +41,7 @@ def advantage(outputs, others, neighbour, deviation):
 
 
 def largest_low_digit_difference(outputs, others, deviation, modulus=64):
-    """Largest standardised difference between the two laws of (output/grid) mod ``modulus``; below 6 is chance."""
+    """Largest standardised difference between the two laws of (output/grid) mod ``modulus``; below 8 is chance."""
     step = Grid.of(deviation).step
     counts = []
     for y in (outputs, others):

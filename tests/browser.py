@@ -50,12 +50,14 @@ class Tab:
         self._numbers = itertools.count(1)
         self._buffer = b""
         self._session = {}
+        self._loaded = set()
         self.complaints = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._session = {"sessionId": session}
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def call(self, method, **parameters):
         number = next(self._numbers)
@@ -80,9 +82,11 @@ class Tab:
                 return answer
 
     def _note(self, event):
-        """Uncaught exceptions, console errors and warnings, failed requests."""
+        """What has loaded; uncaught exceptions, console errors and warnings, failed requests."""
         method, parameters = event.get("method"), event.get("params", {})
-        if method == "Runtime.exceptionThrown":
+        if method == "Page.lifecycleEvent" and parameters["name"] == "load":
+            self._loaded.add(parameters["loaderId"])
+        elif method == "Runtime.exceptionThrown":
             self.complaints.append(parameters["exceptionDetails"]["exception"].get("description", "exception"))
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
             self.complaints.append(str(parameters["args"]))
@@ -90,8 +94,9 @@ class Tab:
             self.complaints.append(parameters["entry"]["text"])
 
     def open(self, address):
-        self.call("Page.navigate", url=address)
-        self._wait(lambda event: event.get("method") == "Page.loadEventFired")
+        loader = self.call("Page.navigate", url=address)["loaderId"]
+        if loader not in self._loaded:  # it may have loaded before the call was answered
+            self._wait(lambda event: loader in self._loaded)
 
     def run(self, script):
         """The value of a script; promises are awaited."""
@@ -161,6 +166,6 @@ def browser():
             yield Tab(to_them, from_them)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(_PATIENCE)
             os.close(to_them)
             os.close(from_them)

@@ -4,11 +4,11 @@ import getpass
 import gzip
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -243,7 +243,7 @@ def test_spark(spark, table, parquet, csv, expected, tmp_path):
 
 @pytest.fixture(scope="module")
 def postgres():
-    """A server of its own on a temporary folder, reached through TCP on this machine only."""
+    """A server of its own, reached through a socket in its temporary folder: no port that another may take."""
     pytest.importorskip("adbc_driver_postgresql", reason="adbc-driver-postgresql is not installed")
     places = [Path(found).parent for found in [shutil.which("initdb")] if found]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -255,21 +255,18 @@ def postgres():
             user, prefix = "postgres", ["runuser", "-u", "postgres", "--"]
             shutil.chown(folder, "postgres")
         data = Path(folder) / "data"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
 
         def call(program, *arguments):
             command = [*prefix, places[0] / program, "-D", data, *arguments]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
 
         call("initdb", "-A", "trust", "-U", user, "--no-sync")
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-        call("pg_ctl", "-w", "-o", options, "-l", data / "log", "start")
+        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+        call("pg_ctl", "-w", "-t", "300", "-o", options, "-l", data / "log", "start")
         try:
-            yield f"postgresql://{user}@127.0.0.1:{port}/postgres"
+            yield f"postgresql:///postgres?{urlencode({'host': folder, 'port': 5432, 'user': user})}"
         finally:
-            call("pg_ctl", "-w", "-m", "fast", "stop")
+            call("pg_ctl", "-w", "-m", "fast", "-t", "300", "stop")
 
 
 def fill(address, name, table):

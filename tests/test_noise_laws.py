@@ -373,7 +373,7 @@ def test_the_attack_succeeds_on_plain_noise_and_fails_on_ours(neighbour):
     safe = attack.advantage(ours(0.0, trials), ours(neighbour, trials), neighbour, 1.0)
     assert safe["beyond"] == 0.0
     # Whatever the flag says of our outputs, it says of both values alike: no output is proved impossible.
-    assert attack.largest_low_digit_difference(ours(0.0, trials), ours(neighbour, trials), 1.0) < 6.0
+    assert attack.largest_low_digit_difference(ours(0.0, trials), ours(neighbour, trials), 1.0) < 8.0
     assert attack.largest_low_digit_difference(plain(0.0, trials), plain(neighbour, trials), 1.0) == math.inf
 
 
@@ -388,14 +388,14 @@ def test_the_same_attack_on_a_release():
 
 
 def test_selftest_passes_and_sees_faults():
-    assert all(c.passed for c in selftest.run(seconds=1.0, values=1 << 24))
+    assert all(c.passed for c in selftest.run(seconds=600.0, values=1 << 24))
     for fault in (
         lambda x: x * 1.003,
         lambda x: np.clip(x, -4.0, 4.0),
         lambda x: x + 0.003,
         lambda x: np.where(np.abs(x) > 3, x * 1.1, x),
     ):
-        assert not all(c.passed for c in selftest.run(seconds=1.0, values=1 << 24, fault=fault))
+        assert not all(c.passed for c in selftest.run(seconds=600.0, values=1 << 24, fault=fault))
 
 
 def test_selftest_command_reports_and_exits(monkeypatch):

@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -159,7 +158,6 @@ def test_killing_and_restarting_never_replays():
         process.wait()
         process.stdout.close()
         seen += lines
-        time.sleep(0.01)
     assert all(len(line) == 65 for line in seen)
     assert len(set(seen)) == 40
 

@@ -60,6 +60,16 @@ def write_together(writers: Mapping[Path, Writer], force: bool = False) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def write_folder(folder: Path, contents: Mapping[str, bytes], force: bool = False) -> None:
+    """Write files together into a folder, which is made if it is not there."""
+
+    def writer(content: bytes) -> Writer:
+        return lambda file: file.write(content)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_together({folder / name: writer(content) for name, content in contents.items()}, force)
+
+
 def _stage(path: Path, write: Writer) -> Path:
     """Write a complete temporary file beside the target."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

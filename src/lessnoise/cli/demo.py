@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from lessnoise.report import DemoResult
 
 PAGE, NUMBERS = "index.html", "numbers.json"
-MARK = b'<meta name="generator" content="lessnoise">'
 
 
 @app.command()
@@ -37,33 +36,23 @@ def demo(
 
     Example: [bold]lessnoise demo --epsilon 1 --out my-demo[/bold]
     """
-    from lessnoise.files import check_folder, write_together
+    from lessnoise.files import check_folder, write_folder
     from lessnoise.report import page_html, run_demo
+    from lessnoise.report.html import is_ours
 
     page, numbers = out / PAGE, out / NUMBERS
-    force = force or _is_ours(page)
+    force = force or is_ours(page)
     check_folder(out, (PAGE, NUMBERS), force)
     with progress_bar(quiet=json) as progress:
         result = run_demo(epsilon, delta, seed, progress)
     values = result.to_dict()
-    out.mkdir(parents=True, exist_ok=True)
-    write_together(
-        {
-            numbers: lambda file: file.write(json_module.dumps(values, indent=2).encode() + b"\n"),
-            page: lambda file: file.write(page_html(result).encode()),
-        },
-        force,
-    )
+    contents = {NUMBERS: json_module.dumps(values, indent=2).encode() + b"\n", PAGE: page_html(result).encode()}
+    write_folder(out, contents, force)
     if json:
         print_json(values)
         return
     _print_table(result)
     console().print(f"wrote {page} and {numbers}: open the page in a browser")
-
-
-def _is_ours(page: Path) -> bool:
-    """An earlier run of this command made the page."""
-    return page.is_file() and MARK in page.read_bytes()[:500]
 
 
 def _print_table(result: DemoResult) -> None:

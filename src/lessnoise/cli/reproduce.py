@@ -74,13 +74,12 @@ def reproduce(
 
 def _check_folder(out: Path, force: bool) -> None:
     """Refuse, before any work, to write over a page that is not an earlier report."""
-    from lessnoise.cli.study import MARK
     from lessnoise.files import check_free
+    from lessnoise.report.html import is_ours
 
     page = out / "index.html"
-    ours = page.is_file() and MARK in page.read_bytes()[:500]
     if out.exists():  # otherwise it is made when there is something to put into it
-        check_free([page], force or ours)
+        check_free([page], force or is_ours(page))
 
 
 def _print_names(json: bool) -> None:

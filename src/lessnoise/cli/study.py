@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,11 +16,8 @@ from lessnoise.cli.progress import progress_bar
 from lessnoise.cli.study_learning import learning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lessnoise.studies.uber_results import UberResult
 
-MARK = b'<meta name="generator" content="lessnoise">'
 _QUICK_REPETITIONS, _QUICK_RELEASES = 5, 200
 _RELEASES = 10_000
 
@@ -59,12 +56,13 @@ def uber(
 
     Example: [bold]lessnoise study uber --data my-data --out uber[/bold]
     """
-    from lessnoise.files import check_folder, write_together
+    from lessnoise.files import check_folder, write_folder
+    from lessnoise.report.html import is_ours
     from lessnoise.studies.uber import run_uber
     from lessnoise.studies.uber_page import NAMES, uber_files
 
     page = out / "index.html"
-    force = force or (page.is_file() and MARK in page.read_bytes()[:500])
+    force = force or is_ours(page)
     check_folder(out, NAMES, force)
     with progress_bar(quiet=json) as progress:
         result = run_uber(
@@ -75,8 +73,7 @@ def uber(
             progress=progress,
         )
         files = uber_files(result)
-    out.mkdir(parents=True, exist_ok=True)
-    write_together({out / name: _writer(content) for name, content in files.items()}, force)
+    write_folder(out, files, force)
     if json:
         print_json(result.to_dict())
         return
@@ -85,10 +82,6 @@ def uber(
 
 
 study.command()(learning)
-
-
-def _writer(content: bytes) -> Callable[[BinaryIO], object]:
-    return lambda file: file.write(content)
 
 
 def _print_tables(result: UberResult) -> None:

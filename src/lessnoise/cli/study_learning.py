@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lessnoise.cli.app import AsJson, Force, console, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from lessnoise.studies.learning.results import Row
 
@@ -74,8 +74,7 @@ def learning(
         return results.read(name, out if rerun else None)
 
     contents = page.learning_files(read_result, found)
-    out.mkdir(parents=True, exist_ok=True)
-    files.write_together({out / name: _writer(content) for name, content in contents.items()}, force)
+    files.write_folder(out, contents, force)
     if json:
         print_json(page.numbers(read_result, found))
         return
@@ -117,10 +116,6 @@ def _train_again(
         command=f"lessnoise study learning --rerun --recipe {recipe}{options} --seeds {seeds}",
         report=(lambda line: None) if quiet else typer.echo,
     )
-
-
-def _writer(content: bytes) -> Callable[[BinaryIO], object]:
-    return lambda file: file.write(content)
 
 
 def _print(rows: Sequence[Row]) -> None:

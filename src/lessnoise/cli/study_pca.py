@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,6 @@ from lessnoise.cli.study import study
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lessnoise.studies.pca_result import PcaStudy
 
 NUMBERS = "numbers.json"
@@ -58,7 +56,7 @@ def pca(
     Example: [bold]lessnoise study pca --table enron --data my-data --out enron[/bold]
     """
     from lessnoise.data.tables import feature_table
-    from lessnoise.files import check_free, write_together
+    from lessnoise.files import check_free, write_folder
     from lessnoise.studies.pca import run_pca
     from lessnoise.studies.pca_pictures import pca_files
 
@@ -81,17 +79,12 @@ def pca(
         files = pca_files(result)
     values = result.to_dict()
     files[NUMBERS] = json_module.dumps(values, indent=2).encode() + b"\n"
-    out.mkdir(parents=True, exist_ok=True)
-    write_together({out / name: _writer(content) for name, content in files.items()}, force)
+    write_folder(out, files, force)
     if json:
         print_json(values)
         return
     _print_tables(result)
     console().print(f"wrote {out / NUMBERS} and {len(files) - 1} pictures beside it")
-
-
-def _writer(content: bytes) -> Callable[[BinaryIO], object]:
-    return lambda file: file.write(content)
 
 
 def _print_tables(result: PcaStudy) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
+from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style
 from lessnoise.rounding import down, up
 from lessnoise.studies.learning import settings
 from lessnoise.studies.learning.results import CHECKPOINT, NAMES, PAPER_CHECKPOINTS, curves, exact_guarantee, read
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import Figure
 
     from lessnoise.studies.learning.membership import Membership
     from lessnoise.studies.learning.results import Curve
@@ -43,17 +43,6 @@ def figures(read_result: Reader = read, found: Sequence[Membership] = ()) -> dic
     return drawn | ({"membership": membership_figure(found)} if found else {})
 
 
-def learning_svg(read_result: Reader = read) -> bytes:
-    """All accuracies there are results for, one data set below the other."""
-    names = [name for name in settings.CASES if read_result(name) is not None] or list(settings.CASES)[:1]
-    with style():
-        figure = blank(_WIDTH, _HEIGHT * len(names))
-        parts = figure.subfigures(len(names), 1, squeeze=False)
-        for part, name in zip(parts.flat, names, strict=True):
-            _accuracy(part, name, read_result)
-        return svg(figure)
-
-
 def accuracy_figure(data: str, read_result: Reader = read) -> Figure:
     """Test and training accuracy after each epoch, a column for each budget: means, and bands from least to greatest.
 
@@ -68,7 +57,7 @@ def accuracy_figure(data: str, read_result: Reader = read) -> Figure:
         return figure
 
 
-def _accuracy(figure: FigureBase, data: str, read_result: Reader) -> None:
+def _accuracy(figure: Figure, data: str, read_result: Reader) -> None:
     case, result, strong = settings.CASES[data], read_result(data), read_result("strong")
     found = [] if result is None else curves(result)
     axes = figure.subplots(2, len(case.budgets), sharex=True, sharey=True)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 DELTA = 1e-5
 PRIVATE_METHODS = ("dpsgd", "dpsgd-exact", "r1smg-published", "r1smg")
-METHODS = ("sgd", *PRIVATE_METHODS)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def lower_bound(
     """The best proved bound found, sharper ones tried until one reaches ``goal`` times ``expected``.
 
     ``chain`` (a good staircase, or None) and ``expected`` (a known mechanism's E f) only steer the search:
-    whatever they are, the value returned is a lower bound. ``limit`` is in seconds, kept roughly.
+    whatever they are, the value returned is a lower bound. ``limit`` is in seconds of processor time, kept roughly.
 
     >>> from lessnoise.mechanism.least.objective import Power
     >>> bound = lower_bound(1, 0.1, 1e-6, Power(2.0), None, 200.0)
@@ -40,17 +40,17 @@ def lower_bound(
     from lessnoise.mechanism.least.bound.search import attempts
     from lessnoise.mechanism.least.bound.simple import ball_bound
 
-    begun = time.perf_counter()
+    begun = time.thread_time()
     _check(dimension, epsilon, delta, expected)
     best = ball_bound(dimension, epsilon, delta, objective)
     for attempt in attempts(dimension, epsilon, delta, objective, chain, expected, goal):
-        left = limit - (time.perf_counter() - begun)
+        left = limit - (time.thread_time() - begun)
         if best.value >= goal * expected or left < 0.1 * limit:
             break
         found = attempt(left)
         if found is not None and found.value > best.value:
             best = found
-    return replace(best, seconds=time.perf_counter() - begun)
+    return replace(best, seconds=time.thread_time() - begun)
 
 
 def quantile_bound(

@@ -120,7 +120,7 @@ class Proof:
 
     def minimum(self, tolerance: float, *, budget: int = 40_000, seconds: float = math.inf) -> Minimum:
         """A proved lower bound of G over all r >= 0."""
-        deadline = time.perf_counter() + seconds
+        deadline = time.thread_time() + seconds
         marks = [self.nodes[:-1], [self.last], [table.shift for table in self.tables], self.objective.kinks()]
         cuts = np.unique(np.concatenate([np.asarray(mark, dtype=float) for mark in marks]))
         cuts = cuts[(cuts >= 0.0) & (cuts <= self.last)]
@@ -131,7 +131,7 @@ class Proof:
         while True:
             seen = float(min(at_left.min(), at_right.min()))
             worst = low < seen - tolerance
-            if not worst.any() or total + 2 * int(worst.sum()) > budget or time.perf_counter() > deadline:
+            if not worst.any() or total + 2 * int(worst.sum()) > budget or time.thread_time() > deadline:
                 break
             a, c = left[worst], right[worst]
             middle = 0.5 * (a + c)
