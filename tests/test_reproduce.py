@@ -14,6 +14,7 @@ import pytest
 import browser
 import lessnoise as ln
 import oracles
+from lessnoise.report import text
 from lessnoise.report.inline import colour_rules, inline_svg, night
 from lessnoise.reproduce import Settings, registry, reproduce, words
 from lessnoise.reproduce.words import common
@@ -288,6 +289,42 @@ def test_words_change_with_the_numbers(made):
     assert said.facts[0].exact == "delta from 0.1234 to 0.1235"
 
 
+def test_table_1_names_every_constant_below_what_the_gaussian_needs(made):
+    numbers = json.loads(json.dumps(made("table-1").numbers))
+    rows = {row["key"]: row for row in numbers["rows"]}
+    needed = rows["analytic-gaussian"]["exact_loss"]
+    assert [key for key, row in rows.items() if row["constant"] < needed] == ["mvg", "r1smg"]
+    assert "needs, 4.71e14: C_M and C_R." in words.theory.table_1(numbers).shows
+    rows["mvg"]["constant"] = 2.0 * needed
+    assert "only C_R promises less" in words.theory.table_1(numbers).shows
+
+
+def test_columns_without_content_are_left_out():
+    made = common.rows_table(("M", "first", "second"), [("x", None, ("", "1")), ("y", None, ("", ""))], "a table")
+    assert "first" not in made
+    assert made.count("<td>") == 2
+
+
+def test_words_on_components_follow_the_numbers(made):
+    numbers = json.loads(json.dumps(made("pca").numbers))
+    assert "Accuracy says little" in words.pca.figure_11(numbers).shows
+    for point in numbers["points"]:
+        if point["part"] == "small":
+            point["accuracies"] = [0.1 for _ in point["accuracies"]]
+        if point["key"] == "r1smg-published":
+            point["deviations"] = [1.0, 2.5] if point["part"] == "small" else [0.5]
+    assert "Accuracy says little" not in words.pca.figure_11(numbers).shows
+    assert (
+        "the deviations of 3 releases, those of figures 6 and 11, lie between 0.5 and 2.5"
+        in words.pca.figure_6(numbers).ours
+    )
+    assert "does well at an epsilon ten million times smaller" in words.pca.figure_6(numbers).shows
+    small = [point for point in numbers["points"] if point["part"] == "small"]
+    right = max(point["epsilon"] for point in small)
+    assert f"Deviation at {text.number(right)}" in words.pca.figure_11(numbers).tables[0]
+    assert "R1SMG, published, at 1e-7 of it" in re.sub("<[^>]*>", "", words.pca.figure_6(numbers).tables[0])
+
+
 def test_a_verdict_is_judged_again_from_the_bracket():
     values = {
         "claimed": {"epsilon": 1.0, "delta": 0.1, "neighbours": "replace"},
@@ -300,7 +337,7 @@ def test_a_verdict_is_judged_again_from_the_bracket():
 
 
 def test_cells_are_escaped_and_long_ones_may_break():
-    table = common.rows_table(("a", "b"), [("x < y", "#CC6677", ["R & D", "word " * 9, common.chip("fails")])], "t & u")
+    table = common.rows_table("abcd", [("x < y", "#CC6677", ["R & D", "word " * 9, common.chip("fails")])], "t & u")
     assert "x &lt; y" in table
     assert "R &amp; D" in table
     assert '<td class="wide">' in table
@@ -438,6 +475,10 @@ WIDER_THAN_THE_SCREEN = """(() => {
 })()"""
 
 
+CUT_TABLES = """[...document.querySelectorAll(".scroll")]
+    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label"))"""
+
+
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
 def test_a_browser_shows_the_page_without_complaints_on_any_screen(run):
     with browser.browser() as tab:
@@ -448,6 +489,8 @@ def test_a_browser_shows_the_page_without_complaints_on_any_screen(run):
             assert tab.run("innerWidth") == width
             assert tab.run(WIDER_THAN_THE_SCREEN) == []
             assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+            if width >= 1200:
+                assert tab.run(CUT_TABLES) == [], "tables fit a desk"
             drawn = "getComputedStyle(document.querySelector('.card svg path[style*=\\'--c-ffffff\\']')).fill"
             assert tab.run(drawn) == paper, "pictures follow the page"
         assert tab.complaints == []

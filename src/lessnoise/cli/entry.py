@@ -25,6 +25,7 @@ class OneSentenceGroup(TyperGroup):
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **options)
         _remember_values(self)
+        _flow_help(self)
         try:
             code = super().main(args, standalone_mode=False, **options)
         except Exception as error:
@@ -66,6 +67,14 @@ def drop_output() -> None:
 
 def _name(error: OSError) -> str:
     return "file" if error.filename is None else os.fsdecode(error.filename)
+
+
+def _flow_help(command: Any) -> None:  # noqa: ANN401
+    """Let paragraphs of help fill the terminal, wherever the lines of their docstring end."""
+    for inner in getattr(command, "commands", {}).values():
+        _flow_help(inner)
+    if command.help:
+        command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
 
 
 def _remember_values(command: Any) -> None:  # noqa: ANN401

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def number(value: float, digits: int = 4) -> str:
     """A short number: plain in the middle range, with an exponent outside it.
 
-    >>> number(1e-07), number(0.216642), number(1281970.86), number(6.2866e17), number(8.04220)
-    ('1e-7', '0.2166', '1,281,971', '6.287e17', '8.042')
+    >>> number(1e-07), number(0.216642), number(1281970.86), number(6.2866e17), number(8.04220), number(9.999999e-4)
+    ('1e-7', '0.2166', '1,281,971', '6.287e17', '8.042', '0.001')
     """
     if value == 0.0:
         return "0"
@@ -21,8 +21,9 @@ def number(value: float, digits: int = 4) -> str:
         return "infinite" if value > 0.0 else "-infinite"
     if 1000.0 <= abs(value) < 1e8:
         return f"{value:,.0f}"
-    if 1e-3 <= abs(value) < 1000.0:
-        return f"{float(f'{value:.{digits}g}'):g}"
+    shown = float(f"{value:.{digits}g}")
+    if 1e-3 <= abs(shown) <= 1000.0:
+        return f"{shown:g}"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     if "." in mantissa:
         mantissa = mantissa.rstrip("0").rstrip(".")

@@ -207,7 +207,8 @@ def _explorer(run: Run) -> str:
         '<section id="explorer" aria-labelledby="explorer-title">\n'
         '<h2 id="explorer-title">Explore the exact curves</h2>\n'
         "<p>Move the sliders: every mechanism is calibrated for the target, as its source says or on its exact "
-        "curve, and its exact privacy and expected loss are drawn, computed in this page.</p>\n"
+        "curve, and its exact privacy and expected loss are drawn, computed in this page. Deltas here are "
+        "rounded up.</p>\n"
         f'<div class="explorer">{fragment()}</div>\n</section>'
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lessnoise.reproduce.item import Made, Numbers, Work
 
 DATA, FIGURES = "data", "figures"
-_LIBRARIES = ("numpy", "scipy", "matplotlib")
+_LIBRARIES = ("numpy", "scipy", "matplotlib", "scikit-learn")
 _NO_NUMBERS = (
     "cli/",
     "report/explorer/",
@@ -41,7 +41,14 @@ def sha256(content: bytes) -> str:
 
 def versions() -> dict[str, str]:
     """The libraries that numbers and pictures depend on."""
-    return {"lessnoise": __version__, **{name: metadata.version(name) for name in _LIBRARIES}}
+    return {"lessnoise": __version__, **{name: _version(name) for name in _LIBRARIES}}
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def fingerprint(work: Work, parameters: Numbers) -> str:

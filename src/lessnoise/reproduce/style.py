@@ -42,7 +42,12 @@ body.report { scroll-padding-top: 1rem; }
 .report .open { color: var(--soft); background: var(--line); }
 .report .absent { border: 1px dashed var(--soft); border-radius: 10px; padding: 0.9rem 1.1rem; max-width: 56rem; }
 .report .files { color: var(--soft); font-size: 0.88rem; }
-.report td.wide { white-space: normal; min-width: 15rem; }
+.report th, .report td { padding: 0.5rem 0.35rem; }
+.report th:first-child, .report td:first-child { padding-left: 0.8rem; }
+.report th:last-child, .report td:last-child { padding-right: 0.8rem; }
+.report main table { font-size: 0.83rem; }
+.report main tbody th { white-space: normal; min-width: 8rem; }
+.report td.wide { white-space: normal; min-width: 9rem; }
 .report .over { margin: 1.4rem 0 -0.4rem; }
 .report .explorer { margin-top: 1rem; }
 @media (min-width: 64rem) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from lessnoise.reproduce.item import Numbers
 
-_LONG = 30  # characters beyond which a cell may break its line
+_LONG = 24  # characters beyond which a cell may break its line
 _CHIPS = {"holds": "holds", "fails": "fails", "refuted": "fails"}
 
 
@@ -45,9 +46,13 @@ def chip(word: str) -> str:
 
 
 def rows_table(head: Sequence[str], rows: Iterable[tuple[str, str | None, Sequence[str]]], label: str) -> str:
-    """A table of (name, colour, cells); cells are text or verdicts."""
+    """A table of (name, colour, cells); cells are text or verdicts. Columns without any content are left out."""
     lines = []
-    for name, dot, cells in rows:
+    rows = list(rows)
+    filled = [any(cells[i] for _, _, cells in rows) for i in range(len(head) - 1)]
+    head = [head[0], *itertools.compress(head[1:], filled)]
+    for name, dot, row in rows:
+        cells = itertools.compress(row, filled)
         mark = "" if dot is None else f'<span class="dot" style="background:{colour(dot)}"></span>'
         lines.append(f'<tr><th scope="row">{mark}{prose(name)}</th>' + "".join(map(_cell, cells)) + "</tr>")
     return table(tuple(head), lines, label)

@@ -47,7 +47,7 @@ def curves(numbers: Numbers) -> Words:
         ),
         paper="",
         ours=(
-            f"{len(kept)} of {len(rows)} keep their claim. Among them {best['label']} has the least noise per cell, "
+            f"{len(kept)} of {len(rows)} keep their claim. The least noise per cell among them: {best['label']}, "
             f"{text.number(best['standard_deviation'], 3)}."
         ),
         fails=bool(failing),
@@ -142,7 +142,7 @@ def frontier(numbers: Numbers) -> Words:
     ]
     delta = text.number(numbers["delta"])
     where = f"M = {best['dimension']:,} and ε = {text.number(best['epsilon'])}"
-    saved = text.number(1.0 / best["least"], 2)
+    saved = text.number(1.0 / best["least"], 3)
     return Words(
         setting=(
             f"Not in the paper: the least expected loss that keeps (ε, {delta}), relative to the analytic Gaussian's."
