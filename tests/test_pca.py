@@ -452,8 +452,12 @@ def test_a_builder_of_ones_own_must_meet_the_request():
         ({"clip_norm": None, "bounds": (2, 2)}, "leave a single point"),
         ({"clip_norm": float("nan")}, "clip_norm=nan is not finite"),
         ({"mechanism": "magic"}, "mechanism='magic' is not known"),
-        ({"mechanism": "mod-sulq"}, 'pass center=False, count_clipped=False and neighbours="replace"'),
-        ({"mechanism": "ppca"}, "pass center=False"),
+        (
+            {"mechanism": "mod-sulq", "center": True},
+            'pass center=False, count_clipped=False and neighbours="replace"',
+        ),
+        ({"mechanism": "wishart", "neighbours": "add/remove"}, 'neighbours="replace"'),
+        ({"mechanism": "ppca", "center": True}, "pass center=False"),
         ({"mechanism": "discrete-gaussian"}, "integer=False"),
         ({"neighbours": "friends"}, "neighbours='friends' is not known"),
         ({"random_state": "lucky"}, "random_state='lucky' is not a seed"),
@@ -466,12 +470,32 @@ def test_bad_arguments_have_one_clear_sentence(options, message, monkeypatch):
         PrivatePCA(**arguments).fit(np.eye(3))
 
 
+@pytest.mark.parametrize("mechanism", ["mod-sulq", "wishart", "mvg", "mgm", "ppca", "ppca-one-by-one"])
+@pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
+def test_special_mechanisms_work_with_the_plain_call(mechanism):
+    rows = np.random.default_rng(0).normal(size=(400, 3)) * [0.5, 0.2, 0.1]
+    plain = {"epsilon": 1e4, "delta": 1e-6, "clip_norm": 2.0, "mechanism": mechanism}
+    private = PrivatePCA(n_components=1, random_state=0, **plain).fit(rows)
+    spelt_out = PrivatePCA(
+        n_components=1,
+        random_state=0,
+        center=False,
+        neighbours="add/remove" if mechanism.startswith("ppca") else "replace",
+        **plain,
+    ).fit(rows)
+    np.testing.assert_array_equal(private.components_, spelt_out.components_)
+    assert private.certificate_.guarantee.neighbours is spelt_out.certificate_.guarantee.neighbours
+    assert abs(private.components_[0, 0]) > 0.99
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_missing_and_infinite_entries_are_refused(bad, tmp_path):
     table = np.eye(3)
     table[1, 2] = bad
     options = {"epsilon": 1, "delta": 1e-6, "clip_norm": 1}
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
+    with pytest.raises(
+        ln.InvalidInput, match=r"^X has missing \(NaN\) or infinite \(inf\) entries: fill or drop them[^\n]*$"
+    ):
         PrivatePCA(1, **options).fit(table)
     np.save(tmp_path / "bad.npy", table)
     with pytest.raises(ln.InvalidInput, match="column='x2' holds NULL, NaN or infinity"):

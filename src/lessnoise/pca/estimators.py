@@ -13,7 +13,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bingham import DEFAULT_SWEEPS
 from lessnoise.pca.layout import Layout
 from lessnoise.pca.ppca import ppca
-from lessnoise.pca.release import DEFAULT, NoisyMoments, release_moments
+from lessnoise.pca.release import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
 from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
 from lessnoise.query.base import column_names as _column_names
 from lessnoise.query.columns import unknown_column
@@ -48,8 +48,8 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
     mechanism: str | Builder
     clip_norm: float | None
     bounds: tuple[ArrayLike, ArrayLike] | None
-    center: bool
-    neighbours: Neighbours | str
+    center: bool | None
+    neighbours: Neighbours | str | None
     count_clipped: bool
     columns: Sequence[str] | None
     engine: str | None
@@ -63,7 +63,10 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         wanted = None if self.columns is None else list(_column_names(self.columns))
         if not is_streamed(data):
             table = data if wanted is None else _selected(data, wanted)
-            return validate_data(self, table, dtype=[np.float64, np.float32], ensure_min_samples=1)
+            rows = validate_data(self, table, dtype=[np.float64, np.float32], ensure_all_finite=False)
+            if not np.isfinite(rows).all():
+                raise InvalidInput("X has missing (NaN) or infinite (inf) entries: fill or drop them before the fit.")
+            return rows
         names = column_names(data) if wanted is None else wanted
         source = source_of(data)
         if names is None or isinstance(source, np.ndarray):
@@ -89,11 +92,18 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         validation.epsilon(self.epsilon)
         if self.delta is not None:
             validation.delta(self.delta)
-        relation = Neighbours.of(self.neighbours)
+        center, relation = self._form()
         table = self._table(data)
-        bound = RowBound.of(self.n_features_in_, clip_norm=self.clip_norm, bounds=self.bounds, center=self.center)
-        layout = Layout(self.n_features_in_, bound.norm, relation, bool(self.center), bool(self.count_clipped))
+        bound = RowBound.of(self.n_features_in_, clip_norm=self.clip_norm, bounds=self.bounds, center=center)
+        layout = Layout(self.n_features_in_, bound.norm, relation, center, bool(self.count_clipped))
         return layout, bound, table
+
+    def _form(self) -> tuple[bool, Neighbours]:
+        """Whether to centre, and the neighbours: where left open, what the mechanism was made for."""
+        around_origin = self.mechanism in (*MATRIX, *PUBLISHED, *SAMPLED)
+        usual = Neighbours.REPLACE if self.mechanism in (*MATRIX, *PUBLISHED) else Neighbours.ADD_REMOVE
+        center = not around_origin if self.center is None else bool(self.center)
+        return center, usual if self.neighbours is None else Neighbours.of(self.neighbours)
 
     def _moments(self, table: object, bound: RowBound) -> Moments:
         names = None if isinstance(table, np.ndarray) else list(self.feature_names_in_)
@@ -107,11 +117,11 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         """The attributes that both estimators have; returns the covariance."""
         self.certificate_: Certificate | ComponentsCertificate = noisy.certificate
         self.n_samples_ = noisy.moments.count
-        self.mean_ = bound.shift + (noisy.moments.sums / max(noisy.moments.count, 1.0) if self.center else 0.0)
+        self.mean_ = bound.shift + (noisy.moments.sums / max(noisy.moments.count, 1.0) if layout.center else 0.0)
         self.noise_floor_ = layout.noise_floor(noisy.deviation, noisy.moments.count)
         if self.count_clipped:
             self.clipped_rows_ = noisy.moments.clipped
-        return noisy.moments.covariance(bool(self.center))
+        return noisy.moments.covariance(layout.center)
 
 
 class PrivateCovariance(_PrivateMoments):
@@ -131,9 +141,11 @@ class PrivateCovariance(_PrivateMoments):
         nearer end. With both, and ``center``, the norm is measured from the midpoint of the bounds. Limits are public
         knowledge and must not be read from the data.
     center
-        Take deviations from the (noisy) mean, over n - 1; otherwise second moments around 0, over n.
+        Take deviations from the (noisy) mean, over n - 1; otherwise second moments around 0, over n. By default True,
+        and False for the mechanisms that know no mean: "mod-sulq", "wishart", "mvg", "mgm" and "ppca".
     neighbours
-        "add/remove": the number of rows is private. "replace": it is public.
+        "add/remove": the number of rows is private. "replace": it is public. By default add/remove, and replace for the
+        mechanisms that were made for a public number: "mod-sulq", "wishart", "mvg" and "mgm".
     count_clipped
         Also release, with noise, how many rows were clipped (``clipped_rows_``).
     columns
@@ -176,8 +188,8 @@ class PrivateCovariance(_PrivateMoments):
         mechanism: str | Builder = DEFAULT,
         clip_norm: float | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        center: bool = True,
-        neighbours: Neighbours | str = "add/remove",
+        center: bool | None = None,
+        neighbours: Neighbours | str | None = None,
         count_clipped: bool = False,
         columns: Sequence[str] | None = None,
         engine: str | None = None,
@@ -246,8 +258,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         mechanism: str | Builder = DEFAULT,
         clip_norm: float | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        center: bool = True,
-        neighbours: Neighbours | str = "add/remove",
+        center: bool | None = None,
+        neighbours: Neighbours | str | None = None,
         count_clipped: bool = False,
         columns: Sequence[str] | None = None,
         engine: str | None = None,
@@ -284,7 +296,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         self.explained_variance_ = np.maximum(values, 0.0)
         total = max(float(np.trace(covariance)), float(self.explained_variance_.sum()))
         self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0.0 else np.zeros(count)
-        self.singular_values_ = np.sqrt(self.explained_variance_ * max(self.n_samples_ - bool(self.center), 1.0))
+        self.singular_values_ = np.sqrt(self.explained_variance_ * max(self.n_samples_ - layout.center, 1.0))
         self.n_components_ = count
         return self
 
@@ -316,9 +328,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         self.certificate_ = sampled.certificate
         self.mean_ = bound.shift
         self.n_components_ = count
-        if (
-            sampled.chain is not None and not sampled.certificate.private
-        ):  # it depends on the data beyond what the guarantee covers
+        # The chain depends on the data beyond what the guarantee covers.
+        if sampled.chain is not None and not sampled.certificate.private:
             self.chain_ = sampled.chain
         return self
 
