@@ -261,6 +261,9 @@ def test_learning_shows_the_stored_runs(made):
     assert "delta above 0.999999" in said.facts[0].exact
     assert "16.983" in said.setting
     assert words.learning.figure_8(numbers).headline == ""
+    assert "too small for its claim too" not in said.shows, "the noise multiplier for MNIST gives what the paper says"
+    cifar = words.learning.figure_8(numbers).shows
+    assert "it gives (3.5112, 1e-5)-DP at claimed ε = 2.673 and (30.841, 1e-5)-DP at claimed ε = 20.713" in cifar
 
 
 def test_learning_words_tell_what_an_attack_on_one_step_proves(made):

@@ -135,8 +135,8 @@ def _strong(rows: list[Numbers]) -> str:
     if found is None:
         return ""
     return (
-        f"What the smaller budget allows, at exact privacy, shows the strong recipe with "
-        f"{percent(found['test_accuracy'])}: a linear classifier on fixed wavelet features. "
+        "The strong recipe shows what the smaller budget allows at exact privacy: a linear classifier on fixed wavelet "
+        f"features reaches {percent(found['test_accuracy'])}. "
     )
 
 
