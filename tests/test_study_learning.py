@@ -359,7 +359,7 @@ def test_learning_rates_are_tried_on_held_out_records(torch, monkeypatch, tmp_pa
 # Results, membership, command line.
 
 
-def fake(folder, epochs=3):
+def fake(folder):
     case = settings.CASES["mnist"]
     lines = [("sgd", None), *((m, b.epsilon) for b in case.budgets for m in settings.PRIVATE_METHODS)]
     runs = [
@@ -367,7 +367,8 @@ def fake(folder, epochs=3):
         for m, e in lines
         for s in range(3)
     ]
-    (folder / "mnist.json").write_text(json.dumps({"runs": runs, "epochs": epochs}))
+    trained = {"data": "mnist", "records": case.records, "epochs": case.epochs, "epochs_done": case.epochs}
+    (folder / "mnist.json").write_text(json.dumps({"runs": runs, **trained}))
     strong = [{"data": "mnist", "test": 0.98 + 0.001 * s, "train": 0.99} for s in range(3)]
     (folder / "strong.json").write_text(json.dumps({"runs": strong}))
 
@@ -488,6 +489,22 @@ def command(*arguments):
     app = typer.Typer()
     app.command()(learning)
     return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_shorter_or_smaller_run_says_its_own_guarantee():
+    # Independent route: dp_accounting's PLD for sigma = 1.1 and 234 steps at 256/60000 gives 0.3065 at delta = 1e-5.
+    one_epoch = {"data": "mnist", "records": 60000, "epochs_done": 1}
+    said = float(results.exact_guarantee(one_epoch, "dpsgd", 1.795).split(",")[0].lstrip("("))
+    assert 0.30 < said < 0.32
+    few = {"data": "mnist", "records": 2000, "epochs_done": 1}  # a higher rate costs more than the study's 1.637
+    assert float(results.exact_guarantee(few, "dpsgd", 1.795).split(",")[0].lstrip("(")) > 2.5
+    longer = {"data": "mnist", "records": 60000, "epochs_done": 60}
+    assert float(results.exact_guarantee(longer, "dpsgd-exact", 1.795).split(",")[0].lstrip("(")) > 1.795
+    published = results.exact_guarantee(one_epoch, "r1smg-published", 16.983)
+    assert 0.55 < float(published.split()[2]) < 0.65
+    assert "no privacy" not in published
+    nothing = {"data": "mnist", "records": 100, "epochs_done": 1}
+    assert results.exact_guarantee(nothing, "dpsgd", 1.795) == "no step was taken"
 
 
 def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):

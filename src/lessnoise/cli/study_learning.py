@@ -25,6 +25,9 @@ def learning(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs to train again. [default: the paper's]")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds to train again with.")] = 3,
+    records: Annotated[
+        int | None, typer.Option(help="Train again with the first so many records alone, for a trial.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cuda or cpu. [default: cuda if there is one]")] = None,
     data: Annotated[
         Path | None,
@@ -63,7 +66,7 @@ def learning(
     if out.exists():
         files.check_free([out / name for name in page.NAMES], force)
     if rerun:
-        _train_again(recipe, chosen, epochs, seeds, device, data, out, quiet=json)
+        _train_again(recipe, chosen, epochs, seeds, records, device, data, out, quiet=json)
     found = []
     if membership:
         from lessnoise.studies.learning.membership import demonstration
@@ -89,6 +92,7 @@ def _train_again(
     chosen: list[str],
     epochs: int | None,
     seeds: int,
+    records: int | None,
     device: str | None,
     data: Path | None,
     out: Path,
@@ -105,6 +109,7 @@ def _train_again(
     from lessnoise.studies.learning.run import run_study
 
     options = "".join(f" --only {name}" for name in chosen) + ("" if epochs is None else f" --epochs {epochs}")
+    options += "" if records is None else f" --records {records}"
     run_study(
         ["strong"] if recipe == "strong" else chosen,
         data=data,
@@ -112,6 +117,7 @@ def _train_again(
         epochs=None if epochs is None else validation.whole_number("epochs", epochs),
         seeds=validation.whole_number("seeds", seeds),
         device=device,
+        records=None if records is None else validation.whole_number("records", records),
         strong=tuple(chosen),
         command=f"lessnoise study learning --rerun --recipe {recipe}{options} --seeds {seeds}",
         report=(lambda line: None) if quiet else typer.echo,

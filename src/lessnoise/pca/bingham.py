@@ -40,7 +40,7 @@ _PROPOSALS = 8  # at a time
 
 
 def sample_bingham(matrix: Array, rng: np.random.Generator | None = None) -> Array:
-    """One unit vector x of density proportional to exp(x^T matrix x), drawn exactly.
+    """One unit vector x of density proportional to exp(x^T matrix x), drawn exactly; for exp(-x^T F x) pass -F.
 
     >>> x = sample_bingham(np.diag([0.0, -2.0, -5.0]))
     >>> x.shape, round(float(x @ x), 9)

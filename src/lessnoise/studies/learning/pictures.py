@@ -9,7 +9,15 @@ import numpy as np
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style
 from lessnoise.rounding import down, up
 from lessnoise.studies.learning import settings
-from lessnoise.studies.learning.results import CHECKPOINT, NAMES, PAPER_CHECKPOINTS, curves, exact_guarantee, read
+from lessnoise.studies.learning.results import (
+    CHECKPOINT,
+    NAMES,
+    PAPER_CHECKPOINTS,
+    curves,
+    exact_guarantee,
+    read,
+    stored_guarantee,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +84,7 @@ def _accuracy(figure: Figure, data: str, read_result: Reader) -> None:
             if budget.epsilon == settings.STRONG[data].epsilon:
                 _strong(inner, [] if strong is None else strong["runs"], data, "test")
         bottom.set_xlabel("epoch")
-        _legend(bottom, data, budget.epsilon)
+        _legend(bottom, result, data, budget.epsilon)
     figure.subplots_adjust(left=0.078, right=0.985, top=0.965, bottom=0.235, hspace=0.08, wspace=0.05)
 
 
@@ -127,13 +135,17 @@ def _enlarged(axes: Axes, shown: list[Curve], paper: dict[str, int]) -> Axes:
     return inner
 
 
-def _legend(axes: Axes, data: str, epsilon: float) -> None:
+def _legend(axes: Axes, result: dict[str, Any] | None, data: str, epsilon: float) -> None:
     """Each line with what it really guarantees."""
     handles, methods = axes.get_legend_handles_labels()
     words = []
     for method in methods:
-        said = "no privacy" if method == "sgd" else exact_guarantee(data, method, epsilon)
-        words.append(f"{NAMES[method]}: {said}" if method != "sgd" else NAMES[method])
+        if method == "sgd":
+            words.append(NAMES[method])
+        elif method == "strong" or result is None:
+            words.append(f"{NAMES[method]}: {stored_guarantee(data, method, epsilon)}")
+        else:
+            words.append(f"{NAMES[method]}: {exact_guarantee(result, method, epsilon)}")
     axes.legend(
         handles, words, loc="upper left", bbox_to_anchor=(-0.02, -0.16), frameon=False, fontsize=8.4, borderaxespad=0.0
     )

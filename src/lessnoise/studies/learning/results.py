@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ NAMES = {
     "r1smg": "R1SMG, calibrated exactly",
     "strong": "strong recipe",
 }
+_NO_PRIVACY = 0.9  # delta from which a guarantee is none
 CHECKPOINT = 0.95
 """Test accuracy whose first epoch the paper reports."""
 PAPER_CHECKPOINTS = {("mnist", 16.983): {"r1smg-published": 5, "dpsgd": 14}}
@@ -112,21 +114,34 @@ def _bands(runs: list[dict[str, Any]], part: str) -> NDArray[np.float64]:
     return np.stack([values.mean(0), values.min(0), values.max(0)], axis=1)
 
 
-def guarantee_text(plan: dict[str, Any]) -> str:
-    """What a line really guarantees, from the stored plan."""
+def guarantee_text(plan: dict[str, Any] | None) -> str:
+    """What a line really guarantees, from its plan."""
+    if plan is None:
+        return "no step was taken"
     found = plan["epsilon_at_1e-5"]
-    if found is None:
-        return f"delta >= {down(plan['delta'][0], 6)} at that epsilon: no privacy"
+    if found is None or math.isinf(found[1]):
+        lower = plan["delta"][0]
+        return f"delta >= {down(lower, 6)} at that epsilon" + (": no privacy" if lower > _NO_PRIVACY else "")
     return f"({up(found[1], 5)}, 1e-5)-DP"
 
 
-def exact_guarantee(data: str, method: str, epsilon: float) -> str:
-    """What a line of the study really guarantees.
+def stored_guarantee(data: str, method: str, epsilon: float) -> str:
+    """What a line of the study guarantees with the study's own records and steps.
 
-    >>> exact_guarantee("mnist", "dpsgd", 1.795)
-    '(1.6369, 1e-5)-DP'
+    >>> stored_guarantee("mnist", "strong", 1.795)
+    '(1.7945, 1e-5)-DP'
     """
     return guarantee_text(settings.stored_plans()[settings.key(data, method, epsilon)])
+
+
+def exact_guarantee(result: dict[str, Any], method: str, epsilon: float) -> str:
+    """What a line of a result file really guarantees, for the records and epochs that it was trained with.
+
+    >>> exact_guarantee({"data": "mnist", "records": 60000, "epochs_done": 30}, "dpsgd", 1.795)
+    '(1.6369, 1e-5)-DP'
+    """
+    epochs = result["epochs_done"]
+    return guarantee_text(settings.plan_of_run(result["data"], method, epsilon, result["records"], epochs))
 
 
 def checkpoints(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[dict[str, Any]]:
@@ -162,16 +177,12 @@ def _first(test: NDArray[np.float64]) -> int | None:
 
 def table(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[Row]:
     """Every line of every result file there is, with its exact guarantee."""
-    plans = settings.stored_plans()
     rows = []
     for data in settings.CASES:
         result = read_result(data)
         for curve in [] if result is None else curves(result):
-            text = (
-                "none"
-                if curve.epsilon is None
-                else guarantee_text(plans[settings.key(data, curve.method, curve.epsilon)])
-            )
+            assert result is not None
+            text = "none" if curve.epsilon is None else exact_guarantee(result, curve.method, curve.epsilon)
             rows.append(
                 Row(
                     data,
@@ -189,7 +200,7 @@ def table(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[Ro
         runs = [] if strong is None else [run for run in strong["runs"] if run["data"] == data]
         if runs:
             shares = [run["test"] for run in runs]
-            text = guarantee_text(plans[settings.key(data, "strong", recipe.epsilon)])
+            text = stored_guarantee(data, "strong", recipe.epsilon)
             train = float(np.mean([run["train"] for run in runs]))
             spread = (min(shares), max(shares))
             rows.append(Row(data, recipe.epsilon, "strong", text, float(np.mean(shares)), spread, train, None))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lessnoise.studies.learning.trainer import Run
 
 _SHOWN = 10000  # training images on which accuracy is measured
+_SILENCE = 15.0  # seconds after which a long epoch says how far it is
 
 
 def runs_of(case: settings.Case, seeds: Sequence[int]) -> list[Run]:
@@ -72,10 +73,16 @@ def train_case(
     checkpoint = out / f"{case.data}.pt"
     _restore(checkpoint, result, ensemble, generator, report)
     steps_in = [epoch * records // case.batch for epoch in range(epochs + 1)]
+    report(f"{case.data}: {len(runs)} runs side by side, {epochs} x {steps_in[1]} steps, on {device}")
     for epoch in range(result["epochs_done"], epochs):
         started = time.perf_counter()
         steps = steps_in[epoch + 1] - steps_in[epoch]
-        for indices, taking_part in poisson_batches(len(runs), records, case.batch / records, steps, generator, place):
+        said = started
+        batches = poisson_batches(len(runs), records, case.batch / records, steps, generator, place)
+        for step, (indices, taking_part) in enumerate(batches):
+            if time.perf_counter() - said > _SILENCE:
+                said = time.perf_counter()
+                report(f"{case.data} epoch {epoch + 1} of {epochs}: step {step} of {steps}, {said - started:.0f} s")
             ensemble.step(
                 as_floats(train[indices]),
                 labels[indices],
