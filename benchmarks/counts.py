@@ -9,27 +9,12 @@ map only. Figures are medians, on whatever machine runs this.
 
 from __future__ import annotations
 
-import statistics
-import time
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
+from clock import median_seconds
 
 import lessnoise as ln
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def median_s(task: Callable[[], object], repeats: int = 5) -> float:
-    task()  # tables and caches that the next releases share
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        task()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def main() -> None:
@@ -46,7 +31,9 @@ def main() -> None:
             ln.dawa(epsilon=1, shape=shape),
             *([ln.dawa(epsilon=1, shape=shape, noise="dpcomp")] if side < 100 else []),
         ]
-        times = [median_s(lambda m=m, counts=counts: m.release(counts)) for m in mechanisms]
+        for mechanism in mechanisms:
+            mechanism.release(counts)  # tables and caches that the next releases share
+        times = [median_seconds(lambda m=m, counts=counts: m.release(counts)) for m in mechanisms]
         for mechanism, seconds in zip(mechanisms, times, strict=True):
             grid = f"{side} x {side}"
             print(f"{grid:>11s} {mechanism.name:>12s} {1e3 * seconds:9.2f} {seconds / times[0]:10.1f}")

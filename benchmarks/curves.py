@@ -15,6 +15,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from clock import median_seconds
+
 import lessnoise as ln
 from lessnoise.mechanism import calibration
 from lessnoise.mechanism.curve import delta_of, gaussian
@@ -24,14 +26,12 @@ if TYPE_CHECKING:
 
 
 def median_ms(task: Callable[[], object], repeats: int = 7) -> float:
-    times = []
-    for _ in range(repeats):
-        delta_of.cache_clear()
-        calibration._unit_scale.cache_clear()
-        start = time.perf_counter()
-        task()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times)
+    return 1e3 * median_seconds(task, repeats, forget)
+
+
+def forget() -> None:
+    delta_of.cache_clear()
+    calibration._unit_scale.cache_clear()
 
 
 def import_ms() -> float:

@@ -10,10 +10,10 @@ runs this.
 
 from __future__ import annotations
 
-import statistics
-import time
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+from clock import median_seconds
 
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.families import discrete_sampler
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
 OURS, THEIRS = 1_000_000, 20_000
 GOAL = 20.0
-
-
-def median_s(task: Callable[[], object], repeats: int = 5) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        task()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def opendp_mechanism(sigma: float) -> Callable[[list[int]], object] | None:
@@ -54,12 +45,12 @@ def main() -> None:
     for sigma in (0.3, 1.0, 4.0, 100.0, 1000.0, 1e6, 1e9):
         variance = Fraction(sigma) ** 2
         law = DiscreteGaussian(variance.numerator, variance.denominator)
-        table = median_s(lambda law=law: discrete_sampler._Sampler.of(law))
-        ours = median_s(lambda law=law: draw(law, (OURS,))) / OURS
+        table = median_seconds(lambda law=law: discrete_sampler._Sampler.of(law))
+        ours = median_seconds(lambda law=law: draw(law, (OURS,))) / OURS
         line = f"{sigma:10g} {1e3 * table:9.1f} {1e9 * ours:9.1f}"
         if peer:
             mechanism, zeros = opendp_mechanism(sigma), [0] * THEIRS
-            theirs = median_s(lambda mechanism=mechanism, zeros=zeros: mechanism(zeros), 3) / THEIRS
+            theirs = median_seconds(lambda mechanism=mechanism, zeros=zeros: mechanism(zeros), 3) / THEIRS
             line += f" {1e9 * theirs:9.0f} {theirs / ours:7.0f}"
         print(line)
 
@@ -78,7 +69,7 @@ def main() -> None:
         ("one calibration, histogram, sensitivity 1", lambda: calibration(1.0, 7921)),
         ("one calibration, histogram, sensitivity sqrt 2", lambda: calibration(2**0.5, 7921)),
     ):
-        print(f"{name:48s} {1e3 * median_s(task):9.2f}")
+        print(f"{name:48s} {1e3 * median_seconds(task):9.2f}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@ import math
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from lessnoise import InvalidInput
 from lessnoise.report import canvas, page_html, plots, run_demo, text, write_page
 from lessnoise.report.demo import PAPER_DELTA, PAPER_EPSILON, QUANTILES
+from outline import Outline
 
 KEYS = {
     "least-noise",
@@ -160,48 +160,15 @@ def test_errors_name_the_argument(arguments, words):
         run_demo(**arguments)
 
 
-class Checker(HTMLParser):
-    """Collects what the page must and must not hold, and that its elements close in order."""
-
-    VOID = frozenset({"meta", "img", "br", "link"})
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.images, self.references, self.headings, self.words = [], [], [], [], ""
-
-    def handle_starttag(self, tag, attrs):
-        values = dict(attrs)
-        if tag not in self.VOID:
-            self.open.append(tag)
-        if tag == "img":
-            self.images.append(values)
-        if tag in {"h1", "h2"}:
-            self.headings.append(tag)
-        self.references += [values[name] for name in ("src", "href", "srcset", "action") if name in values]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words += data
-
-
-def words_of(html):
-    checker = Checker()
-    checker.feed(html)
-    return checker.words
-
-
 def test_page_is_well_formed_self_contained_and_described(html, result):
-    checker = Checker()
-    checker.feed(html)
-    checker.close()
-    assert checker.open == []
-    assert checker.headings[0] == "h1"
-    assert checker.headings.count("h1") == 1
-    assert len(checker.images) == len(result.rows) + 6  # the maps, the truth, the scale, four pictures
-    assert all(len(image["alt"]) > 20 for image in checker.images)
-    assert all(reference.startswith("data:image/") for reference in checker.references)
+    outline = Outline(html)
+    assert outline.unbalanced == outline.open == []
+    assert next(tag for tag, _ in outline.tags if tag in {"h1", "h2"}) == "h1"
+    assert len(outline.all("h1")) == 1
+    images = outline.all("img")
+    assert len(images) == len(result.rows) + 6  # the maps, the truth, the scale, four pictures
+    assert all(len(image["alt"]) > 20 for image in images)
+    assert all(reference.startswith("data:image/") for reference in outline.references)
     assert "http" not in re.sub(r"base64,[^\"]*", "", html)
     assert "@import" not in html
     assert "url(" not in html
@@ -209,7 +176,7 @@ def test_page_is_well_formed_self_contained_and_described(html, result):
 
 
 def test_page_tells_the_truth(html, result):
-    words = words_of(html)
+    words = Outline(html).words
     paper = result.row("r1smg-published-paper")
     assert text.exact(paper.verdict.exact) == "0.2166"
     assert "claims (1e-5, 1e-7); the exact delta at that epsilon is 0.2166" in words
@@ -227,11 +194,11 @@ def test_page_and_pictures_are_reproducible(html, result):
 
 
 def test_numbers_on_the_page_follow_the_result(html):
-    other = words_of(page_html(run_demo(2.0, 1e-5, seed=4)))
+    other = Outline(page_html(run_demo(2.0, 1e-5, seed=4))).words
     assert "epsilon = 2 and delta = 1e-5" in other
     assert "releases use seed 4" in other
     assert "(0.5, 1e-7)" not in other
-    assert "(0.5, 1e-7)" in words_of(html)
+    assert "(0.5, 1e-7)" in Outline(html).words
 
 
 def test_maps_share_one_scale_and_show_negatives_as_zero(result):

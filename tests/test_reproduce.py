@@ -6,7 +6,6 @@ import math
 import platform
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from lessnoise.report.inline import colour_rules, inline_svg, night
 from lessnoise.reproduce import Settings, registry, reproduce, words
 from lessnoise.reproduce.words import common
 from lessnoise.reproduce.works.common import COUNT_QUERY
+from outline import Outline
 
 pytestmark = pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 
@@ -372,32 +372,6 @@ def run(made, tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(run):
     return (run.out / "index.html").read_text(encoding="utf-8")
-
-
-class Outline(HTMLParser):
-    """Every opening tag with its attributes, and whether tags are nested properly."""
-
-    VOID = frozenset({"meta", "img", "br", "link", "input", "hr"})
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.open, self.unbalanced = [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.unbalanced.append(tag)
-
-    def all(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 def test_the_page_is_well_formed_and_every_id_is_its_own(page):

@@ -9,7 +9,6 @@ import math
 import os
 import re
 import urllib.error
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from lessnoise.data.fetch import PublicFile, read_public
 from lessnoise.data.uber import WINDOW_BOUNDS
 from lessnoise.studies.uber import PAPER_MEANS, Attack, cell_counts, run_uber
 from lessnoise.studies.uber_page import NAMES, page_html, table_csv, uber_files
+from outline import Outline
 
 SIGMAS = 6.5
 REPETITIONS = 4
@@ -198,25 +198,13 @@ def test_seeds_decide_everything():
 # What is written.
 
 
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.images, self.links = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        values = dict(attrs)
-        if tag == "img":
-            self.images.append(values)
-        self.links += [values[name] for name in ("href", "src") if name in values]
-
-
 def test_the_page_is_self_contained_and_says_the_numbers(result):
     html = page_html(result)
-    page = Page(html)
-    assert all(link.startswith("data:") for link in page.links)
-    assert all(image["alt"] for image in page.images)
-    assert len(page.images) == 3 + 8 + 6 + 8
+    outline = Outline(html)
+    assert outline.unbalanced == outline.open == []
+    assert all(reference.startswith("data:") for reference in outline.references)
+    assert all(image["alt"] for image in outline.all("img"))
+    assert len(outline.all("img")) == 3 + 8 + 6 + 8
     assert "0.2166" in html
     assert "synthetic city" in html
     assert "nan" not in re.sub(r"base64,[^\"]*", "", html)
