@@ -544,3 +544,13 @@ def test_command_shows_what_results_there_are(tmp_path):
     rows = json.loads((tmp_path / "numbers.json").read_text())["rows"]
     assert all(row["guarantee"] for row in rows)
     assert (tmp_path / "cifar10.svg").read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("name", ["mnist dpsgd 1.795", "cifar10 strong 2.673"])
+def test_plans_computed_anew_are_those_stored(name):
+    ((found, plan),) = settings.compute_plans(lambda one: one == name).items()
+    stored = settings.stored_plans()[name]
+    assert found == name
+    assert plan.keys() == stored.keys()
+    assert plan["delta"] == pytest.approx(stored["delta"], rel=1e-3)
+    assert plan["epsilon_at_1e-5"] == pytest.approx(stored["epsilon_at_1e-5"], rel=1e-3)
