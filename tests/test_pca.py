@@ -130,8 +130,8 @@ def test_midpoint_bounds_reach_their_norm_and_no_row_exceeds_it():
 def test_huge_rows_are_clipped_without_overflow(clip, entry):
     kept, changed = one_row([entry, entry], RowBound.of(2, clip_norm=clip))
     assert np.linalg.norm(kept) <= clip * (1 + 1e-12)
-    assert changed == (2**0.5 * abs(entry) > clip * (1 + 1e-9)) or abs(2**0.5 * abs(entry) / clip - 1) < 1e-5
-    assert np.linalg.norm(kept) >= min(2**0.5 * abs(entry), clip) - 1e-5 * clip
+    assert changed == (2**0.5 * abs(entry) > clip * (1 + 1e-9)) or abs(2**0.5 * abs(entry) / clip - 1) < 2e-5
+    assert np.linalg.norm(kept) >= min(2**0.5 * abs(entry), clip) - 2e-5 * clip  # two entries, a step of 2^-17 each
 
 
 @given(st.data(), st.floats(0.1, 10), st.sampled_from(["norm", "box", "both"]))
