@@ -25,7 +25,7 @@ from lessnoise.cli.options import (
     P,
     Sensitivity,
     Shape,
-    parse_shape,
+    request_of,
     seeded,
 )
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def audit(
+    context: typer.Context,
     mechanism: MechanismName,
     shape: Shape,
     sensitivity: Sensitivity,
@@ -72,25 +73,9 @@ def audit(
     import numpy as np
 
     from lessnoise.audit import audit as run_audit
-    from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import Request
 
     rng = seeded(seed)
-    request = Request(
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        shape=parse_shape(shape),
-        neighbours=Neighbours.of(neighbours),
-        l1_sensitivity=l1_sensitivity,
-        k=k,
-        p=p,
-        bound=bound,
-        entry_bound=entry_bound,
-        integer=integer,
-        objective=objective,
-        counts=counts,
-    )
+    request = request_of(context.params)
     built, notes = build(mechanism, calibration, request)
     report = run_audit(
         built,

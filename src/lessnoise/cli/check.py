@@ -25,7 +25,7 @@ from lessnoise.cli.options import (
     P,
     Sensitivity,
     Shape,
-    parse_shape,
+    request_of,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def check(
+    context: typer.Context,
     mechanism: MechanismName,
     shape: Shape,
     sensitivity: Sensitivity,
@@ -56,24 +57,7 @@ def check(
 
     Example: [bold]lessnoise check r1smg --shape 7921 --sensitivity 1.41421356 --epsilon 1e-5 --delta 1e-7[/bold]
     """
-    from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import Request
-
-    request = Request(
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        shape=parse_shape(shape),
-        neighbours=Neighbours.of(neighbours),
-        l1_sensitivity=l1_sensitivity,
-        k=k,
-        p=p,
-        bound=bound,
-        entry_bound=entry_bound,
-        integer=integer,
-        objective=objective,
-        counts=counts,
-    )
+    request = request_of(context.params)
     built, notes = build(mechanism, calibration, request)
     verdict = built.check()
     exact_epsilon = built.epsilon(verdict.claimed.delta)

@@ -26,7 +26,7 @@ from lessnoise.cli.options import (
     P,
     Sensitivity,
     Shape,
-    parse_shape,
+    request_of,
 )
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
@@ -118,6 +118,7 @@ def show(
 
 @commands.command()
 def spend(
+    context: typer.Context,
     path: LedgerFile,
     mechanism: MechanismName,
     shape: Shape,
@@ -146,25 +147,11 @@ def spend(
     from lessnoise.composition import compose
     from lessnoise.errors import ClaimWarning
     from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.catalogue import Request, find
+    from lessnoise.mechanism.catalogue import find
     from lessnoise.rounding import down
 
     ledger = Ledger.open(path)
-    request = Request(
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        shape=parse_shape(shape),
-        neighbours=ledger.budget.neighbours,
-        l1_sensitivity=l1_sensitivity,
-        k=k,
-        p=p,
-        bound=bound,
-        entry_bound=entry_bound,
-        integer=integer,
-        objective=objective,
-        counts=counts,
-    )
+    request = request_of(context.params, neighbours=ledger.budget.neighbours)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
         built = find(mechanism).build(request)

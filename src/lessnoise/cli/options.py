@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +12,11 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
+
+    from lessnoise.mechanism.catalogue import Request
 
 
 def _mechanism_names(incomplete: str) -> list[str]:
@@ -117,6 +122,17 @@ def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
     except ValueError:
         what = "a shape" if name == "shape" else "a number of cells per axis"
         raise InvalidInput(f"{name}={text!r} is not {what}: write 7921 or 89x89.") from None
+
+
+def request_of(options: Mapping[str, Any], **known: Any) -> Request:  # noqa: ANN401
+    """What a command line asks of a mechanism: options are named as a request's fields, and ``known`` ones win."""
+    from lessnoise.guarantees import Neighbours
+    from lessnoise.mechanism.catalogue import Request
+
+    given = {field.name: options[field.name] for field in fields(Request) if field.name in options} | known
+    if isinstance(given["shape"], str):
+        given["shape"] = parse_shape(given["shape"])
+    return Request(**{**given, "neighbours": Neighbours.of(given["neighbours"])})
 
 
 def seeded(seed: int | None) -> np.random.Generator | None:

@@ -22,7 +22,7 @@ from lessnoise.cli.options import (
     P,
     Sensitivity,
     Shape,
-    parse_shape,
+    request_of,
 )
 from lessnoise.errors import InvalidInput
 
@@ -36,6 +36,7 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @app.command()
 def plan(
+    context: typer.Context,
     shape: Shape,
     sensitivity: Sensitivity,
     epsilon: Epsilon,
@@ -61,25 +62,10 @@ def plan(
 
     Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
     """
-    from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import Request, build_all
+    from lessnoise.mechanism.catalogue import build_all
     from lessnoise.mechanism.least.builder import NAME
 
-    request = Request(
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        shape=parse_shape(shape),
-        neighbours=Neighbours.of(neighbours),
-        l1_sensitivity=l1_sensitivity,
-        k=k,
-        p=p,
-        bound=bound,
-        entry_bound=entry_bound,
-        integer=integer,
-        objective=objective,
-        counts=counts,
-    )
+    request = request_of(context.params)
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == NAME).optimality if optimality else None
     if json:

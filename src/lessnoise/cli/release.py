@@ -27,12 +27,14 @@ from lessnoise.cli.options import (
     Partition,
     Sensitivity,
     UnsafeSeed,
+    request_of,
     seeded,
 )
 
 
 @app.command()
 def release(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array to release.", show_default=False)],
     target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="Where to write the noisy array.")],
     sensitivity: Sensitivity,
@@ -58,9 +60,8 @@ def release(
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
     from lessnoise.errors import ClaimWarning
-    from lessnoise.guarantees import Neighbours
     from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.catalogue import Request, choose
+    from lessnoise.mechanism.catalogue import choose
     from lessnoise.release.files import check_writable, load_array, write_release
     from lessnoise.rounding import down
 
@@ -68,21 +69,7 @@ def release(
     check_writable(target, force)
     budget = None if ledger is None else Ledger.open(ledger)
     value = load_array(source)
-    request = Request(
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        shape=value.shape,
-        neighbours=Neighbours.of(neighbours),
-        l1_sensitivity=l1_sensitivity,
-        k=k,
-        p=p,
-        bound=bound,
-        entry_bound=entry_bound,
-        integer=value.dtype.kind in "iu",
-        objective=objective,
-        counts=counts,
-    )
+    request = request_of(context.params, shape=value.shape, integer=value.dtype.kind in "iu")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
         built = choose(mechanism, request)

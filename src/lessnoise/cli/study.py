@@ -108,7 +108,7 @@ def _print_tables(result: UberResult) -> None:
                 "" if losses.expected_valid is None else text.number(losses.expected_valid),
                 "" if row.paper_mean is None else text.number(row.paper_mean),
                 text.number(float(losses.whole.mean())),
-                "[green]holds[/green]" if row.holds else f"[red]{row.verdict_word}[/red]",
+                "[green]holds[/green]" if row.holds else f"[red]{row.verdict.word}[/red]",
             )
         out.print(table)
     out.print("* for one pickup added or removed; all others for one pickup replaced. Seeded, so not private.")

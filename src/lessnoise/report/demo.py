@@ -82,11 +82,6 @@ class DemoRow:
         return self.verdict.holds
 
     @property
-    def verdict_word(self) -> str:
-        """Holds, fails or is not proved."""
-        return self.verdict.word
-
-    @property
     def standard_deviation(self) -> float:
         """Root mean square noise of one cell."""
         return self.mechanism.standard_deviation

@@ -309,4 +309,4 @@ def _footer(result: DemoResult) -> str:
 
 
 def _verdict(row: DemoRow) -> str:
-    return f'<span class="verdict {"holds" if row.holds else "fails"}">{escape(row.verdict_word)}</span>'
+    return f'<span class="verdict {"holds" if row.holds else "fails"}">{escape(row.verdict.word)}</span>'

@@ -165,7 +165,7 @@ def losses_svg(result: DemoResult) -> bytes:
         axes = figure.add_axes((0.29, 0.13, 0.60, 0.76))
         places = np.arange(len(result.rows))
         values = [row.expected_loss for row in result.rows]
-        bars = axes.barh(places, values, color=[VERDICT_COLOURS[row.verdict_word] for row in result.rows], height=0.68)
+        bars = axes.barh(places, values, color=[VERDICT_COLOURS[row.verdict.word] for row in result.rows], height=0.68)
         for bar, row in zip(bars, result.rows, strict=True):
             if not row.holds:
                 bar.set_hatch("///")
@@ -173,7 +173,7 @@ def losses_svg(result: DemoResult) -> bytes:
         _loss_axis(axes, result, min(values) / 20.0)
         axes.bar_label(bars, [text.number(value, 3) for value in values], padding=4, fontsize=9)
         axes.set_xlabel("expected loss, the mean of the summed squared noise (logarithmic)")
-        words = list(dict.fromkeys(row.verdict_word for row in result.rows))
+        words = list(dict.fromkeys(row.verdict.word for row in result.rows))
         names = {"holds": "keeps its promise", "fails": "fails its claim", "not proved": "not proved"}
         patches = [
             Patch(facecolor=VERDICT_COLOURS[w], label=names[w], hatch="" if w == "holds" else "///", edgecolor="white")

@@ -117,15 +117,14 @@ def _write(run: Run) -> None:
     """The report and the manifest, together. What could not be made now is not left over from another run."""
     import json
 
-    from lessnoise.files import write_together
+    from lessnoise.files import write_folder
     from lessnoise.reproduce.page import report_html
 
     for outcome in run.missing:
         (run.out / store.DATA / f"{outcome.work}.json").unlink(missing_ok=True)
     page = report_html(run).encode()
     manifest = json.dumps(manifest_of(run, page), indent=1) + "\n"
-    files = {run.out / INDEX: store.writer(page), run.out / MANIFEST: store.writer(manifest.encode())}
-    write_together(files, force=True)
+    write_folder(run.out, {INDEX: page, MANIFEST: manifest.encode()}, force=True)
 
 
 def manifest_of(run: Run, page: bytes) -> dict[str, Any]:
@@ -169,9 +168,7 @@ def _one(name: str, settings: Settings, out: Path, tell: Listener) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ClaimWarning)  # the report says it, with numbers
-            made = work.make(
-                settings.data, lambda label, done, total: tell(name, label, done, total), **work.parameters(settings)
-            )
+            made = work.make(settings.data, lambda label, done, total: tell(name, label, done, total), **parameters)
         store.save(out, work, parameters, made, time.perf_counter() - started)
     except (LessnoiseError, ImportError) as error:
         return Outcome(name, LEFT_OUT, time.perf_counter() - started, str(error))

@@ -6,13 +6,13 @@ import functools
 import hashlib
 import json
 from importlib import metadata, resources
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from lessnoise._version import __version__
-from lessnoise.files import write_together
+from lessnoise.files import write_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
@@ -88,11 +88,8 @@ def save(out: Path, work: Work, parameters: Numbers, made: Made, seconds: float)
         "numbers": made.numbers,
     }
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
-    files: dict[Path, Callable[[BinaryIO], object]] = {
-        out / FIGURES / name: writer(content) for name, content in made.pictures.items()
-    }
-    files[out / DATA / f"{work.name}.json"] = writer(text.encode())
-    write_together(files, force=True)
+    pictures = {f"{FIGURES}/{name}": content for name, content in made.pictures.items()}
+    write_folder(out, {**pictures, f"{DATA}/{work.name}.json": text.encode()}, force=True)
 
 
 def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
@@ -108,8 +105,3 @@ def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return record
-
-
-def writer(content: bytes) -> Callable[[BinaryIO], object]:
-    """A function that writes these bytes to a file."""
-    return lambda file: file.write(content)

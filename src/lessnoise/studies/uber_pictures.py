@@ -140,7 +140,7 @@ def _strip(axes: Axes, place: int, row: StudyRow) -> None:
 
 
 def _short(row: StudyRow) -> str:
-    return f"epsilon = {text.number(row.verdict.claimed.epsilon)}, {row.verdict_word}"
+    return f"epsilon = {text.number(row.verdict.claimed.epsilon)}, {row.verdict.word}"
 
 
 def _strip_legend(figure: object) -> None:

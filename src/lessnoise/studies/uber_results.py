@@ -83,11 +83,6 @@ class StudyRow:
         """The claim is proved."""
         return self.verdict.holds
 
-    @property
-    def verdict_word(self) -> str:
-        """Holds, fails or is not proved."""
-        return self.verdict.word
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the map."""
         return {

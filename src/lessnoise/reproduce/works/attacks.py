@@ -12,9 +12,11 @@ from lessnoise.mechanism import builders, families
 from lessnoise.report.canvas import GRID, INK, blank, style, svg
 from lessnoise.report.plots import VERDICT_COLOURS
 from lessnoise.reproduce.item import Made, Settings, Work, tick
-from lessnoise.reproduce.works.common import judged, quiet_axes
+from lessnoise.reproduce.works.common import GREY, judged, legend_above, quiet_axes
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.reproduce.item import Numbers, Progress
 
@@ -89,18 +91,14 @@ def _picture(rows: list[Numbers]) -> bytes:
         return svg(figure)
 
 
-def _legend(figure: object) -> None:
-    from matplotlib.figure import Figure
+def _legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
 
-    assert isinstance(figure, Figure)
-    grey = "#777777"
-    handles = [
-        Line2D([], [], linestyle="", marker="o", markerfacecolor="white", markeredgecolor=grey, label="claimed"),
-        Line2D([], [], linestyle="", marker=">", color=grey, label="proved by the attack"),
+    legend_above(
+        figure,
+        Line2D([], [], linestyle="", marker=">", color=GREY, label="proved by the attack"),
         Line2D([], [], linestyle="", marker="|", color=INK, markersize=12, markeredgewidth=2, label="exact"),
-    ]
-    figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, fontsize=9)
+    )
 
 
 def _parameters(settings: Settings) -> Numbers:

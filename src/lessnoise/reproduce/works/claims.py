@@ -9,9 +9,11 @@ from lessnoise.report import text
 from lessnoise.report.canvas import GRID, blank, style, svg
 from lessnoise.report.plots import VERDICT_COLOURS
 from lessnoise.reproduce.item import Made, Settings, Work, tick
-from lessnoise.reproduce.works.common import quiet_axes
+from lessnoise.reproduce.works.common import GREY, legend_above, quiet_axes
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from lessnoise.claims import Finding
     from lessnoise.reproduce.item import Numbers, Progress
 
@@ -60,18 +62,11 @@ def _picture(findings: list[Finding]) -> bytes:
         return svg(figure)
 
 
-def _legend(figure: object) -> None:
-    from matplotlib.figure import Figure
+def _legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
 
-    assert isinstance(figure, Figure)
-    grey = "#777777"
-    handles = [
-        Line2D([], [], linestyle="", marker="o", markerfacecolor="white", markeredgecolor=grey, label="claimed"),
-        Line2D([], [], linestyle="", marker="X", color=grey, label="exact (upper end)"),
-        *(Line2D([], [], color=VERDICT_COLOURS[word], linewidth=4, label=word) for word in ("holds", "fails")),
-    ]
-    figure.legend(handles=handles, loc="upper center", ncols=4, frameon=False, fontsize=9)
+    verdicts = (Line2D([], [], color=VERDICT_COLOURS[word], linewidth=4, label=word) for word in ("holds", "fails"))
+    legend_above(figure, Line2D([], [], linestyle="", marker="X", color=GREY, label="exact (upper end)"), *verdicts)
 
 
 def _parameters(settings: Settings) -> Numbers:

@@ -9,10 +9,13 @@ from lessnoise.report.demo import PAPER_DELTA, PAPER_EPSILON
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.reproduce.item import Numbers
 
+GREY = "#777777"
 COUNT_QUERY: dict[str, Any] = {
     "epsilon": PAPER_EPSILON,
     "delta": PAPER_DELTA,
@@ -34,6 +37,15 @@ def judged(mechanism: Mechanism, label: str) -> Numbers:
         "expected_loss": mechanism.expected_loss,
         "standard_deviation": mechanism.standard_deviation,
     }
+
+
+def legend_above(figure: Figure, *others: Line2D) -> None:
+    """What a picture of claims shows: the claimed value, and the others, above the axes."""
+    from matplotlib.lines import Line2D
+
+    claimed = Line2D([], [], linestyle="", marker="o", markerfacecolor="white", markeredgecolor=GREY, label="claimed")
+    handles = [claimed, *others]
+    figure.legend(handles=handles, loc="upper center", ncols=len(handles), frameon=False, fontsize=9)
 
 
 def quiet_axes(axes: Axes, *, log: str = "", grid: str = "both") -> None:

@@ -64,7 +64,7 @@ def _numbers(result: UberResult) -> Numbers:
             values |= {
                 "colour": pictures.colour(row),
                 "mean_loss": row.losses.mean_valid,
-                "verdict_word": row.verdict_word,
+                "verdict_word": row.verdict.word,
             }
     return numbers
 

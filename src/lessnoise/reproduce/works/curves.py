@@ -18,7 +18,7 @@ def make(folder: str | None, progress: Progress | None, *, epsilon: float, delta
     numbers = result.to_dict()
     del numbers["frontier"]
     for values, row in zip(numbers["rows"], result.rows, strict=True):
-        values |= {"colour": COLOURS[row.key], "verdict_word": row.verdict_word}
+        values |= {"colour": COLOURS[row.key], "verdict_word": row.verdict.word}
     pictures = {
         "curves.svg": plots.curves_svg(result),
         "losses-of-all.svg": plots.losses_svg(result),
