@@ -29,7 +29,7 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
             f"src/lessnoise/learn/{name}.py"
             for name in ("accountant", "loader", "noise", "optimizer", "privacy_engine")
         ),
-        *(f"src/lessnoise/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
+        *(f"src/lessnoise_paper/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
     ]
 
 

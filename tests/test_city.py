@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from lessnoise import InvalidInput
-from lessnoise.data import BOUNDS, synthetic_city
-from lessnoise.report.demo import QUERY
+from lessnoise_paper.data import BOUNDS, synthetic_city
+from lessnoise_paper.demo.run import QUERY
 
 
 @pytest.fixture(scope="module")

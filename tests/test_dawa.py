@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from lessnoise.cli import app
-from lessnoise.data import synthetic_city
 from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
@@ -27,7 +26,8 @@ from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
 from lessnoise.noise import Stream
 from lessnoise.noise.floats import Floats
-from lessnoise.studies.uber import cell_counts
+from lessnoise_paper.data import synthetic_city
+from lessnoise_paper.studies.uber import cell_counts
 
 SIGMAS = 6.5
 P_FLOOR = 1e-9

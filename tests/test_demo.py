@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from lessnoise import InvalidInput
-from lessnoise.report import canvas, page_html, plots, run_demo, text, write_page
-from lessnoise.report.demo import PAPER_DELTA, PAPER_EPSILON, QUANTILES
+from lessnoise.report import canvas, text
+from lessnoise_paper.demo import page_html, run_demo, write_page
+from lessnoise_paper.demo import pictures as plots
+from lessnoise_paper.demo.run import PAPER_DELTA, PAPER_EPSILON, QUANTILES
 from outline import Outline
 
 KEYS = {
@@ -230,9 +232,9 @@ def test_headline_is_a_wide_small_png(result):
 
 def test_write_page_never_overwrites_unasked(result, tmp_path, monkeypatch):
     target = tmp_path / "demo.html"
-    monkeypatch.setattr("lessnoise.report.page.page_html", lambda _: "first")
+    monkeypatch.setattr("lessnoise_paper.demo.page.page_html", lambda _: "first")
     assert write_page(result, target) == target
-    monkeypatch.setattr("lessnoise.report.page.page_html", lambda _: "second")
+    monkeypatch.setattr("lessnoise_paper.demo.page.page_html", lambda _: "second")
     with pytest.raises(InvalidInput, match=r"demo.html.*force=True"):
         write_page(result, target)
     assert target.read_text() == "first"
@@ -244,7 +246,7 @@ def test_write_page_never_overwrites_unasked(result, tmp_path, monkeypatch):
 def test_write_page_leaves_nothing_behind_when_it_fails(result, tmp_path, monkeypatch):
     target = tmp_path / "demo.html"
     target.write_text("kept")
-    monkeypatch.setattr("lessnoise.report.page.page_html", lambda _: "new")
+    monkeypatch.setattr("lessnoise_paper.demo.page.page_html", lambda _: "new")
 
     def fail(*_):
         raise OSError("disk full")

@@ -15,9 +15,10 @@ import lessnoise as ln
 import oracles
 from lessnoise.report import text
 from lessnoise.report.inline import colour_rules, inline_svg, night
-from lessnoise.reproduce import Settings, registry, reproduce, words
-from lessnoise.reproduce.words import common
-from lessnoise.reproduce.works.common import COUNT_QUERY
+from lessnoise_paper import Settings, registry, reproduce
+from lessnoise_paper import sections as words
+from lessnoise_paper.experiments.common import COUNT_QUERY
+from lessnoise_paper.sections import common
 from outline import Outline
 
 pytestmark = pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
@@ -247,7 +248,7 @@ def test_components_have_known_exact_deltas(made):
 
 def test_learning_shows_the_stored_runs(made):
     numbers = made("learning").numbers
-    from lessnoise.studies.learning import results
+    from lessnoise_paper.studies.learning import results
 
     stored = results.read("mnist")
     runs = [run for run in stored["runs"] if run["method"] == "r1smg-published" and run["epsilon"] == 1.795]
@@ -500,7 +501,7 @@ def test_colours_follow_the_page_and_stay_readable():
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     from lessnoise.report.canvas import COLOURS, INK
-    from lessnoise.report.plots import VERDICT_COLOURS
+    from lessnoise_paper.demo.pictures import VERDICT_COLOURS
 
     paper = luminance(night("#ffffff"))
     for colour in (INK, "#444444", *COLOURS.values(), VERDICT_COLOURS["holds"], VERDICT_COLOURS["fails"]):

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from lessnoise import InvalidInput
 from lessnoise.cli import app
 from lessnoise.errors import MissingExtra
-from lessnoise.reproduce import Made, Picture, Section, Settings, Words, Work, registry, reproduce, store
-from lessnoise.reproduce import run as run_module
+from lessnoise_paper import Made, Picture, Section, Settings, Words, Work, registry, reproduce, store
+from lessnoise_paper import run as run_module
 
 PICTURE = b'<svg viewBox="0 0 1 1"><g style="fill: #222222"></g></svg>'
 
@@ -250,9 +250,15 @@ def test_a_dead_process_costs_its_own_result_only(toy, tmp_path, monkeypatch):
 
 
 def test_words_do_not_count_as_code_and_numbers_do(monkeypatch):
-    sources = dict(store._sources(store.resources.files("lessnoise"), ""))
-    assert "reproduce/words/counts.py" in sources
-    assert "studies/uber.py" in sources
+    packages = ("lessnoise", "lessnoise_paper")
+    sources = {
+        name: content
+        for package in packages
+        for name, content in store._sources(store.resources.files(package), f"{package}/")
+    }
+    assert "lessnoise_paper/sections/counts.py" in sources
+    assert "lessnoise_paper/studies/uber.py" in sources
+    assert "lessnoise/mechanism/mechanism.py" in sources
     assert any(name.endswith(".json") for name in sources)
 
     def hashed(change):
@@ -261,8 +267,9 @@ def test_words_do_not_count_as_code_and_numbers_do(monkeypatch):
         return store.code_hash.__wrapped__()
 
     unchanged = hashed("")
-    assert hashed("reproduce/words/counts.py") == hashed("cli/app.py") == unchanged
-    assert hashed("studies/uber.py") != unchanged
+    assert hashed("lessnoise_paper/sections/counts.py") == hashed("lessnoise/cli/app.py") == unchanged
+    assert hashed("lessnoise_paper/studies/uber.py") != unchanged
+    assert hashed("lessnoise/mechanism/mechanism.py") != unchanged
 
 
 # The command.

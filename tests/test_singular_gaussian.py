@@ -10,7 +10,7 @@ import lessnoise as ln
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.sampling import draw
-from lessnoise.theory import SingularGaussian, random_basis_noise, uniform_stiefel
+from lessnoise_paper.theory import SingularGaussian, random_basis_noise, uniform_stiefel
 
 NEVER = 1e-6  # seeds are fixed, and a true law gives a smaller p-value once in a million seeds
 

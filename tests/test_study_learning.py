@@ -11,8 +11,8 @@ import pytest
 
 import lessnoise as ln
 from lessnoise import learn
-from lessnoise.studies.learning import data, results, settings
-from lessnoise.studies.learning.membership import membership
+from lessnoise_paper.studies.learning import data, results, settings
+from lessnoise_paper.studies.learning.membership import membership
 
 EXTRA = "needs the extra: pip install 'lessnoise[learn]'"
 
@@ -87,7 +87,7 @@ def test_what_the_stored_plans_say():
 
 
 def test_networks_have_the_tutorials_parameters(torch):
-    from lessnoise.studies.learning.networks import module, network
+    from lessnoise_paper.studies.learning.networks import module, network
 
     for name, case in settings.CASES.items():
         assert network(name).parameters == case.parameters
@@ -104,8 +104,8 @@ def test_clipped_sums_are_those_of_opacus(torch, name):
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
-    from lessnoise.studies.learning.networks import module, network
-    from lessnoise.studies.learning.trainer import Ensemble, Run
+    from lessnoise_paper.studies.learning.networks import module, network
+    from lessnoise_paper.studies.learning.trainer import Ensemble, Run
 
     net = network(name)
     runs = [Run("a", 1.0, 3, None, 0.5), Run("b", 1.0, 4, None, 6.0)]  # all are clipped, some are
@@ -140,7 +140,7 @@ def test_clipped_sums_are_those_of_opacus(torch, name):
 
 
 def test_noise_of_an_ensemble_has_each_law(torch):
-    from lessnoise.studies.learning.trainer import Noise, Run
+    from lessnoise_paper.studies.learning.trainer import Noise, Run
 
     laws = [None, ln.Radial(40, 2, 3.0), ln.Radial(1, 2, 3.0), ln.Radial(40, 1, 0.2)]
     noise = Noise([Run("x", 1.0, 0, law, 1.0) for law in laws], 40, torch.device("cpu"))
@@ -159,7 +159,7 @@ def test_noise_of_an_ensemble_has_each_law(torch):
 
 
 def test_batches_of_an_ensemble_are_poisson_samples(torch):
-    from lessnoise.studies.learning.trainer import poisson_batches
+    from lessnoise_paper.studies.learning.trainer import poisson_batches
 
     generator = torch.Generator().manual_seed(0)
     sizes, counts = [], np.zeros(500)
@@ -178,7 +178,7 @@ def test_batches_of_an_ensemble_are_poisson_samples(torch):
 
 def test_a_short_run_learns_resumes_and_refuses_other_settings(torch, tmp_path):
     """One epoch at a time on 300 records; interrupted and resumed is the same as in one go."""
-    from lessnoise.studies.learning.run import runs_of, train_case
+    from lessnoise_paper.studies.learning.run import runs_of, train_case
 
     case = settings.Case("mnist", 300, 26010, 2, settings.CASES["mnist"].budgets, batch=30, learning_rate=0.2)
     images, runs = small(), runs_of(settings.CASES["mnist"], [0])
@@ -199,7 +199,7 @@ def test_a_short_run_learns_resumes_and_refuses_other_settings(torch, tmp_path):
 
 
 def test_the_published_noise_trains_as_the_paper_says_and_exact_noise_does_not(torch, tmp_path):
-    from lessnoise.studies.learning.run import runs_of, train_case
+    from lessnoise_paper.studies.learning.run import runs_of, train_case
 
     case = settings.Case("mnist", 300, 26010, 3, settings.CASES["mnist"].budgets, batch=100, learning_rate=0.5)
     runs = [run for run in runs_of(settings.CASES["mnist"], [0]) if run.epsilon != 16.983]
@@ -216,7 +216,7 @@ MNIST_FOLDER = next(Path(os.environ.get("LESSNOISE_DATA", "none")).glob("**/trai
 
 @pytest.mark.skipif(MNIST_FOLDER is None, reason="$LESSNOISE_DATA names no folder with MNIST")
 def test_one_epoch_on_the_first_records_of_mnist(torch, tmp_path, monkeypatch):
-    from lessnoise.studies.learning import run
+    from lessnoise_paper.studies.learning import run
 
     images = data.load("mnist", MNIST_FOLDER.parent)
     few = data.Images(*(part[:400] for part in images))
@@ -290,7 +290,7 @@ def test_cifar_archive_is_read_colour_by_colour(tmp_path, monkeypatch):
 
 
 def test_scattering_is_blind_to_small_shifts_and_keeps_energy(torch):
-    from lessnoise.studies.learning.features import _filters, scattering
+    from lessnoise_paper.studies.learning.features import _filters, scattering
 
     generator = torch.Generator().manual_seed(0)
     image = torch.zeros(1, 1, 28, 28)
@@ -308,7 +308,7 @@ def test_scattering_is_blind_to_small_shifts_and_keeps_energy(torch):
 
 def test_strong_gradients_are_those_of_autograd(torch):
     """Clipped sums over records whose gradient is the mean over two views, against one backward pass a record."""
-    from lessnoise.studies.learning.strong import clipped_sum, grams_of
+    from lessnoise_paper.studies.learning.strong import clipped_sum, grams_of
 
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(2, 9, 6, generator=generator)
@@ -333,7 +333,7 @@ def test_strong_gradients_are_those_of_autograd(torch):
 
 
 def test_strong_training_learns(torch):
-    from lessnoise.studies.learning.strong import accuracy, features_of, train
+    from lessnoise_paper.studies.learning.strong import accuracy, features_of, train
 
     images = small(250)
     recipe = replace(settings.STRONG["mnist"], batch=125, records=250, steps=60)
@@ -347,7 +347,7 @@ def test_strong_training_learns(torch):
 
 
 def test_learning_rates_are_tried_on_held_out_records(torch, monkeypatch, tmp_path):
-    from lessnoise.studies.learning import strong
+    from lessnoise_paper.studies.learning import strong
 
     monkeypatch.setattr(strong, "load", lambda name, folder: small(150))
     lines = []
@@ -374,7 +374,7 @@ def fake(folder):
 
 
 def test_tables_and_pictures_come_from_the_result_files(tmp_path):
-    from lessnoise.studies.learning.page import learning_files
+    from lessnoise_paper.studies.learning.page import learning_files
 
     fake(tmp_path)
     rows = results.table(lambda name: results.read(name, tmp_path))
@@ -458,7 +458,7 @@ def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
 
 def test_the_attackers_picture_shows_the_laws_along_the_gradient():
     """Places are around 0 without the record and 1 with it, as far apart as the noise lets them be."""
-    from lessnoise.studies.learning.page import learning_files
+    from lessnoise_paper.studies.learning.page import learning_files
 
     case = settings.CASES["mnist"]
     found = []
@@ -484,7 +484,7 @@ def command(*arguments):
     import typer
     from typer.testing import CliRunner
 
-    from lessnoise.cli.study_learning import learning
+    from lessnoise_paper.commands.study_learning import learning
 
     app = typer.Typer()
     app.command()(learning)
@@ -508,7 +508,7 @@ def test_a_shorter_or_smaller_run_says_its_own_guarantee():
 
 
 def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
-    from lessnoise.studies.learning import run
+    from lessnoise_paper.studies.learning import run
 
     monkeypatch.setattr(run, "load", lambda name, folder: small(120))
     answer = command(

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from lessnoise.cli import app
-from lessnoise.data import tables
-from lessnoise.data.tables import FeatureTable, feature_table
-from lessnoise.studies.pca import Bench, digits_study, eigenpairs, run_pca
-from lessnoise.studies.pca_pictures import FIGURES
-from lessnoise.studies.pca_result import PARTS, PcaStudy
+from lessnoise_paper.data import tables
+from lessnoise_paper.data.tables import FeatureTable, feature_table
+from lessnoise_paper.studies.pca import Bench, digits_study, eigenpairs, run_pca
+from lessnoise_paper.studies.pca_pictures import FIGURES
+from lessnoise_paper.studies.pca_result import PARTS, PcaStudy
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_the_digits_in_one_call():
 
 def test_a_wide_table_has_its_leading_components_alone(monkeypatch, small_table):
     whole = Bench(small_table, 0.8, 2, 0)
-    monkeypatch.setattr("lessnoise.studies.pca.WIDE", 5)
+    monkeypatch.setattr("lessnoise_paper.studies.pca.WIDE", 5)
     wide = run_pca(small_table, epsilons=(500.0,), components=2, repetitions=1)
     assert wide.measured == 2
     np.testing.assert_allclose(wide.spectrum, whole.values[: len(wide.spectrum)], rtol=1e-5)

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from lessnoise.cli import app
-from lessnoise.data import fetch, uber_pickups
-from lessnoise.data.fetch import PublicFile, read_public
-from lessnoise.data.uber import WINDOW_BOUNDS
-from lessnoise.studies.uber import PAPER_MEANS, Attack, cell_counts, run_uber
-from lessnoise.studies.uber_page import NAMES, page_html, table_csv, uber_files
+from lessnoise_paper.data import fetch, uber_pickups
+from lessnoise_paper.data.fetch import PublicFile, read_public
+from lessnoise_paper.data.uber import WINDOW_BOUNDS
+from lessnoise_paper.studies.uber import PAPER_MEANS, Attack, cell_counts, run_uber
+from lessnoise_paper.studies.uber_page import NAMES, page_html, table_csv, uber_files
 from outline import Outline
 
 SIGMAS = 6.5

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise import theory
 from lessnoise.errors import InvalidInput
+from lessnoise_paper import theory
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs" / "paper-theory.md"
 NEVER = 1e-6  # no p-value of a true hypothesis with a fixed seed may fall below this
@@ -334,7 +334,7 @@ def test_bad_input_is_answered_with_the_remedy(call, parts):
 
 
 def test_importing_the_theory_does_not_import_scipy():
-    code = "import sys, lessnoise.theory; sys.exit('scipy' in sys.modules)"
+    code = "import sys, lessnoise_paper.theory; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -1,5 +1,8 @@
-"""The command line: ``lessnoise plan | check | release | demo``."""
+"""The command line, and what commands of other packages are made with: options, output, progress."""
 
 from lessnoise.cli.app import app, run
+from lessnoise.cli.options import AsJson, Force
+from lessnoise.cli.output import console, print_json
+from lessnoise.cli.progress import progress_bar
 
-__all__ = ["app", "run"]
+__all__ = ["AsJson", "Force", "app", "console", "print_json", "progress_bar", "run"]

@@ -1,21 +1,24 @@
-"""The application and what all commands share: output. Options are in ``options.py``, errors in ``entry.py``."""
+"""The application: every command of the library, and those that other packages add (``plugins.py``)."""
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lessnoise._version import __version__
-from lessnoise.cli.entry import EXIT_FAILED_CLAIM, EXIT_INTERRUPTED, OneSentenceGroup, drop_output
-from lessnoise.cli.options import AsJson, Force
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-__all__ = ["EXIT_FAILED_CLAIM", "AsJson", "Force", "app", "console", "print_json", "run"]
+from lessnoise.cli.audit import audit
+from lessnoise.cli.check import check
+from lessnoise.cli.claims import claims
+from lessnoise.cli.entry import EXIT_INTERRUPTED, OneSentenceGroup
+from lessnoise.cli.explore import explore
+from lessnoise.cli.frontier import frontier
+from lessnoise.cli.histogram import histogram
+from lessnoise.cli.ledger import ledger
+from lessnoise.cli.plan import plan
+from lessnoise.cli.release import release
+from lessnoise.cli.selftest import selftest
 
 app = typer.Typer(
     cls=OneSentenceGroup,
@@ -48,46 +51,14 @@ def main(
     """
 
 
+for command in (audit, check, claims, explore, frontier, histogram, plan, release, selftest):
+    app.command()(command)
+app.add_typer(ledger, name="ledger", help="A budget that many releases share, in one file.")
+
+
 def run() -> None:
     """Entry point of the ``lessnoise`` command."""
     try:
         app()
     except KeyboardInterrupt:  # before or after the command itself
         sys.exit(EXIT_INTERRUPTED)
-
-
-def print_json(values: object) -> None:
-    """Machine-readable output on standard output."""
-    json.dump(values, sys.stdout, indent=2)
-    sys.stdout.write("\n")
-
-
-def console() -> Console:
-    """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
-    from rich.console import Console
-
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            drop_output()
-
-    plain = Quiet(highlight=False)
-    return plain if plain.is_terminal else Quiet(highlight=False, width=150)
-
-
-# Each module registers its command.
-from lessnoise.cli import (  # noqa: E402
-    audit,  # noqa: F401
-    check,  # noqa: F401
-    claims,  # noqa: F401
-    demo,  # noqa: F401
-    explore,  # noqa: F401
-    frontier,  # noqa: F401
-    histogram,  # noqa: F401
-    ledger,  # noqa: F401
-    plan,  # noqa: F401
-    release,  # noqa: F401
-    reproduce,  # noqa: F401
-    selftest,  # noqa: F401
-    study,  # noqa: F401
-    study_pca,  # noqa: F401
-)

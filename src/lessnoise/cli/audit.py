@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli.app import EXIT_FAILED_CLAIM, app, console, print_json
 from lessnoise.cli.check import build
+from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -28,12 +28,12 @@ from lessnoise.cli.options import (
     request_of,
     seeded,
 )
+from lessnoise.cli.output import console, print_json
 
 if TYPE_CHECKING:
     from lessnoise.audit import AuditReport
 
 
-@app.command()
 def audit(
     context: typer.Context,
     mechanism: MechanismName,

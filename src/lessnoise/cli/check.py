@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lessnoise.cli.app import EXIT_FAILED_CLAIM, app, console, print_json
+from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -27,13 +27,13 @@ from lessnoise.cli.options import (
     Shape,
     request_of,
 )
+from lessnoise.cli.output import console, print_json
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.catalogue import Request
     from lessnoise.mechanism.mechanism import Mechanism
 
 
-@app.command()
 def check(
     context: typer.Context,
     mechanism: MechanismName,

@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli.app import app, console, print_json
 from lessnoise.cli.options import (
     AsJson,
     L1Sensitivity,
     NeighboursOption,
     parse_shape,
 )
+from lessnoise.cli.output import console, print_json
 
 if TYPE_CHECKING:
     from lessnoise.claims import Finding
 
 
-@app.command()
 def claims(
     shape: Annotated[str | None, typer.Option(help="Judge every claim at this shape instead of the record's.")] = None,
     sensitivity: Annotated[float | None, typer.Option(help="With --shape: the l2 sensitivity.")] = None,

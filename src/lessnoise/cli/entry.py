@@ -9,16 +9,22 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from lessnoise.cli.output import drop_output
+from lessnoise.cli.plugins import added_commands
 from lessnoise.errors import LessnoiseError
 
 EXIT_FAILED_CLAIM = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # as shells have it: 128 + SIGINT
-EXIT_CLOSED_PIPE = 141  # 128 + SIGPIPE
 
 
 class OneSentenceGroup(TyperGroup):
-    """Turns every foreseen error into one sentence and an exit code."""
+    """Turns every foreseen error into one sentence and an exit code; has the commands of other packages too."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        for name, command in added_commands(self.commands):
+            self.add_command(command, name)
 
     def main(self, args: Any = None, standalone_mode: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Run, and tell of a wrong command line as of any other wrong input."""
@@ -57,12 +63,6 @@ class OneSentenceGroup(TyperGroup):
             return result
         typer.echo(f"error: {message}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT)
-
-
-def drop_output() -> None:
-    """The reader of the output has gone, as in ``lessnoise claims | head -1``: stop without a word."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(EXIT_CLOSED_PIPE)
 
 
 def _name(error: OSError) -> str:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import AsJson, Force, app, console, print_json
+from lessnoise.cli.options import AsJson, Force
+from lessnoise.cli.output import console, print_json
 
 
-@app.command()
 def explore(
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,

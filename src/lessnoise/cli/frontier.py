@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import app, console, print_json
 from lessnoise.cli.options import (
     AsJson,
     Force,
 )
+from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
 
 
-@app.command()
 def frontier(
     out: Annotated[Path | None, typer.Option(help="Where to write the picture (SVG).")] = None,
     delta: Annotated[float, typer.Option(help="Target delta.")] = 1e-6,

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import app, console, print_json
 from lessnoise.cli.options import (
     AsJson,
     Delta,
@@ -22,12 +21,12 @@ from lessnoise.cli.options import (
     parse_shape,
     seeded,
 )
+from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down
 
 
-@app.command()
 def histogram(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Parquet, CSV or .csv.gz file; or postgresql://...")],
     x: Annotated[str, typer.Option(help="Column of the first axis.")],

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import app, console, print_json
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -28,14 +27,14 @@ from lessnoise.cli.options import (
     Shape,
     request_of,
 )
+from lessnoise.cli.output import console, print_json
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
 
-commands = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-app.add_typer(commands, name="ledger", help="A budget that many releases share, in one file.")
+ledger = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-@commands.command()
+@ledger.command()
 def create(
     path: LedgerFile,
     epsilon: Annotated[float, typer.Option(help="Total epsilon.")],
@@ -59,7 +58,7 @@ def create(
         console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True)
 
 
-@commands.command()
+@ledger.command()
 def show(
     path: LedgerFile,
     points: Annotated[int, typer.Option(min=1, max=1000, help="Moments at which the total is computed.")] = 16,
@@ -116,7 +115,7 @@ def show(
         out.print(f"wrote {plot}", soft_wrap=True)
 
 
-@commands.command()
+@ledger.command()
 def spend(
     context: typer.Context,
     path: LedgerFile,
@@ -163,7 +162,7 @@ def spend(
         console().print(f"recorded as number {receipt.id}; {down(remaining, 4)} of epsilon left, at the least")
 
 
-@commands.command()
+@ledger.command()
 def export(
     path: LedgerFile,
     target: Annotated[Path | None, typer.Argument(metavar="[OUT.json]", help="File to write; else the screen.")] = None,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessnoise.cli.app import app, console, print_json
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -24,6 +23,7 @@ from lessnoise.cli.options import (
     Shape,
     request_of,
 )
+from lessnoise.cli.output import console, print_json
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.5, 0.95)
 
 
-@app.command()
 def plan(
     context: typer.Context,
     shape: Shape,

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import app, console, print_json
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -30,9 +29,9 @@ from lessnoise.cli.options import (
     request_of,
     seeded,
 )
+from lessnoise.cli.output import console, print_json
 
 
-@app.command()
 def release(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array to release.", show_default=False)],

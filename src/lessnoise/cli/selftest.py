@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from lessnoise.cli.app import EXIT_FAILED_CLAIM, app, console, print_json
+from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import (
     AsJson,
 )
+from lessnoise.cli.output import console, print_json
 
 
-@app.command()
 def selftest(
     seconds: Annotated[float, typer.Option(help="Time for the long test, of moments and tails.", min=0.1)] = 6.0,
     json: AsJson = False,

@@ -1,6 +1,0 @@
-"""Data to try things on: a synthetic city, and public files that are checked before use and never shipped."""
-
-from lessnoise.data.city import BOUNDS, synthetic_city
-from lessnoise.data.uber import uber_pickups
-
-__all__ = ["BOUNDS", "synthetic_city", "uber_pickups"]

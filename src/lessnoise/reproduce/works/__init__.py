@@ -1,5 +1,0 @@
-"""The computations of the report, each with its pictures."""
-
-from lessnoise.reproduce.works import attacks, claims, counts, curves, frontier, geometry, learning, pca, theory
-
-__all__ = ["attacks", "claims", "counts", "curves", "frontier", "geometry", "learning", "pca", "theory"]

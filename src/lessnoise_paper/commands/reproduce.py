@@ -1,0 +1,130 @@
+"""``lessnoise reproduce``: every figure and table of the paper and ours, as one report."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lessnoise.cli import AsJson, Force, console, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lessnoise_paper import Run
+
+EXIT_INCOMPLETE = 3
+EXIT_STOPPED = 130
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for the report, its figures and its numbers.")] = Path(
+        "lessnoise-report"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Embedded data and fewer repetitions: minutes instead of an hour.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the public files (Uber, MNIST), without --quick. [default: $LESSNOISE_DATA]",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Name of a section, see --list; may be repeated.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes. [default: one a core]", show_default=False)] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all demonstrations.")] = 0,
+    names: Annotated[bool, typer.Option("--list", help="Print the names of the sections and stop.")] = False,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Every figure and table of the R1SMG paper, and ours, in one report with the exact privacy of everything shown.
+
+    What an earlier run in the same folder completed is kept, so an interrupted run goes on where it stopped. Exit code
+    0: the report is complete; 2: bad input; 3: the report is written, but a section is missing (it says why).
+
+    Example: [bold]lessnoise reproduce --quick --out report[/bold]
+    """
+    from lessnoise_paper import Settings
+    from lessnoise_paper import reproduce as run_all
+    from lessnoise_paper.run import INDEX, MANIFEST
+
+    if names:
+        _print_names(json)
+        return
+    _check_folder(out, force)
+    settings = Settings(quick=quick, seed=seed, data=None if data is None else str(data))
+    try:
+        with _bars(quiet=json) as listener:
+            run = run_all(out, settings, only or (), jobs, listener)
+    except KeyboardInterrupt:
+        typer.echo("stopped: what was complete is kept; run the same command again to go on.", err=True)
+        raise typer.Exit(EXIT_STOPPED) from None
+    if json:
+        typer.echo((out / MANIFEST).read_text(encoding="utf-8"), nl=False)
+    else:
+        _print_outcomes(run)
+        console().print(f"wrote {out / INDEX}: open it in a browser")
+    if not run.complete:
+        raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def _check_folder(out: Path, force: bool) -> None:
+    """Refuse, before any work, to write over a page that is not an earlier report."""
+    from lessnoise.files import check_free
+    from lessnoise.report.html import is_ours
+
+    page = out / "index.html"
+    if out.exists():  # otherwise it is made when there is something to put into it
+        check_free([page], force or is_ours(page))
+
+
+def _print_names(json: bool) -> None:
+    from lessnoise_paper.registry import SECTIONS
+
+    if json:
+        print_json([{"name": s.name, "title": s.title, "place": s.place, "work": s.work} for s in SECTIONS])
+        return
+    for section in SECTIONS:
+        place = section.place or "ours"
+        typer.echo(f"{section.name:<14}{place:<11}{section.title}")
+
+
+def _print_outcomes(run: Run) -> None:
+    from rich.markup import escape
+
+    out = console()
+    for outcome in run.outcomes.values():
+        shown = ", ".join(section.name for section in run.sections if section.work == outcome.work)
+        seconds = f"{outcome.seconds:6.1f} s"
+        out.print(f"{outcome.status:<9}{seconds}  {outcome.work}: {shown}")
+    for outcome in run.missing:
+        out.print(f"[red]{outcome.work} is {outcome.status}[/red]: {escape(outcome.reason)}")
+
+
+@contextlib.contextmanager
+def _bars(quiet: bool) -> Iterator[Callable[[str, str, int, int], None] | None]:
+    """A bar for each computation under way; None if nothing is to be shown."""
+    if quiet:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.fields[work]:<22}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console(), transient=True) as bars:
+        tasks: dict[str, object] = {}
+
+        def report(work: str, label: str, done: int, total: int) -> None:
+            if work not in tasks:
+                tasks[work] = bars.add_task(label, work=work, total=total)
+            task = tasks[work]
+            bars.update(task, description=label, completed=done, total=max(total, 1))  # type: ignore[arg-type]
+
+        yield report

@@ -1,0 +1,301 @@
+"""Pictures of a demonstration, as PNG or SVG bytes. Figures are made directly; pyplot is never touched."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise.report import text
+from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, png, style, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from lessnoise_paper.demo.run import DemoResult, DemoRow
+
+VERDICT_COLOURS = {"holds": "#0077BB", "fails": "#CC3311", "not proved": "#BBBBBB"}
+MAP_COLOURS = "magma"
+
+_CELL = 5  # pixels per cell of a map
+
+
+# Maps.
+
+
+def map_png(result: DemoResult, key: str | None = None) -> bytes:
+    """The released map of one mechanism, or the true map; every map has the same logarithmic colours.
+
+    Counts below 1, negative ones too, take the colour of the lowest end; counts above the true
+    maximum take that of the highest.
+    """
+    from matplotlib import colormaps
+    from matplotlib.image import imsave
+
+    values = result.counts.value if key is None else result.row(key).released
+    colours = colormaps[MAP_COLOURS](_scale(result)(np.maximum(values, 1.0)), bytes=True)
+    pixels = np.repeat(np.repeat(colours[::-1, :, :3], _CELL, axis=0), _CELL, axis=1)
+    buffer = io.BytesIO()
+    imsave(buffer, pixels, format="png")
+    return buffer.getvalue()
+
+
+def scale_svg(result: DemoResult) -> bytes:
+    """The colour scale of the maps."""
+    with style():
+        figure = blank(8.4, 0.8)
+        axes = figure.add_axes((0.05, 0.66, 0.90, 0.28))
+        _colour_bar(figure, axes, result, "horizontal")
+        return svg(figure)
+
+
+def _scale(result: DemoResult) -> LogNorm:
+    from matplotlib.colors import LogNorm
+
+    return LogNorm(1.0, max(float(result.counts.value.max()), 10.0), clip=True)
+
+
+def _colour_bar(figure: Figure, axes: Axes, result: DemoResult, orientation: Any) -> None:  # noqa: ANN401
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.ticker import FuncFormatter
+
+    norm = _scale(result)
+    bar = figure.colorbar(ScalarMappable(norm, MAP_COLOURS), cax=axes, orientation=orientation)
+    ticks = [float(tick) for tick in (1, 10, 100, 1000, 10_000, 100_000) if tick <= float(norm.vmax or 1.0)]
+    bar.set_ticks(ticks)
+    bar.ax.minorticks_off()
+    bar.formatter = FuncFormatter(lambda value, _: "1 or less" if value == 1.0 else f"{value:,.0f}")
+    bar.update_ticks()
+    bar.set_label("pickups per cell (logarithmic)")
+    bar.outline.set_visible(False)
+
+
+# Curves.
+
+
+def curves_svg(result: DemoResult) -> bytes:
+    """Exact delta against epsilon for every mechanism, with each claim beside the truth."""
+    with style():
+        figure = blank(8.4, 5.3)
+        axes = figure.add_axes((0.09, 0.245, 0.88, 0.735))
+        _curves(axes, result)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9, handlelength=2.6)
+        return svg(figure)
+
+
+def _curves(axes: Axes, result: DemoResult, *, size: float = 9.5) -> None:
+    floor = min(1e-10, 1e-3 * result.target.delta)
+    for row in result.rows:
+        epsilons, deltas = np.array(row.curve).T
+        axes.plot(
+            epsilons,
+            np.maximum(deltas, 1e-3 * floor),
+            color=COLOURS[row.key],
+            linestyle=LINES[row.key],
+            linewidth=2.0,
+            zorder=3.0 if LINES[row.key] != "-" else 2.5,  # a dashed line over a solid one shows both
+            label=row.label,
+            solid_capstyle="butt",
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(floor, 4.0)
+    axes.set_xlim(min(row.curve[0][0] for row in result.rows), max(row.curve[-1][0] for row in result.rows))
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=size)
+    axes.set_xlabel("epsilon", fontsize=size + 1.0)
+    axes.set_ylabel("delta", fontsize=size + 1.0)
+    _claims(axes, result, size)
+
+
+def _claims(axes: Axes, result: DemoResult, size: float) -> None:
+    """Open circle: the claim. Cross at the end of the arrow: the exact delta at the claimed epsilon."""
+    target = result.target
+    _circle(axes, target.epsilon, target.delta, INK)
+    promise = f"the promise\n{text.pair(target)}"
+    _note(axes, promise, (target.epsilon, target.delta), (-12, -14), size, ha="right", va="top")
+    for row in result.rows:
+        claim, truth = row.verdict.claimed, row.verdict.exact.lower
+        if not row.verdict.refuted or claim.delta <= 0.0:
+            continue
+        colour = COLOURS[row.key]
+        axes.annotate(
+            "",
+            (claim.epsilon, truth),
+            xytext=(claim.epsilon, claim.delta),
+            arrowprops={"arrowstyle": "->", "color": colour, "linewidth": 1.4, "shrinkA": 6, "shrinkB": 4},
+            zorder=4,
+        )
+        axes.plot([claim.epsilon], [truth], "X", markersize=9, color=colour, markeredgecolor="white", zorder=6)
+        if claim.epsilon != target.epsilon:
+            _circle(axes, claim.epsilon, claim.delta, colour)
+            words = f"published calibration\nclaims {text.pair(claim)},\nexact delta {text.exact(row.verdict.exact)}"
+            _note(axes, words, (claim.epsilon, math.sqrt(claim.delta * truth)), (9, 0), size, color=colour, va="center")
+
+
+def _circle(axes: Axes, x: float, y: float, colour: str) -> None:
+    axes.plot(
+        [x], [y], "o", markersize=9, markerfacecolor="white", markeredgecolor=colour, markeredgewidth=1.5, zorder=5
+    )
+
+
+def _note(
+    axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], size: float, **style: str
+) -> None:
+    box = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    axes.annotate(words, at, xytext=offset, textcoords="offset points", fontsize=size, bbox=box, zorder=4.5, **style)  # type: ignore[arg-type]
+
+
+# Losses.
+
+
+def losses_svg(result: DemoResult) -> bytes:
+    """Expected loss of every mechanism as bars on a logarithmic axis, coloured by verdict."""
+    from matplotlib.patches import Patch
+
+    with style():
+        figure = blank(8.4, 4.1)
+        axes = figure.add_axes((0.29, 0.13, 0.60, 0.76))
+        places = np.arange(len(result.rows))
+        values = [row.expected_loss for row in result.rows]
+        bars = axes.barh(places, values, color=[VERDICT_COLOURS[row.verdict.word] for row in result.rows], height=0.68)
+        for bar, row in zip(bars, result.rows, strict=True):
+            if not row.holds:
+                bar.set_hatch("///")
+                bar.set_edgecolor("white")
+        _loss_axis(axes, result, min(values) / 20.0)
+        axes.bar_label(bars, [text.number(value, 3) for value in values], padding=4, fontsize=9)
+        axes.set_xlabel("expected loss, the mean of the summed squared noise (logarithmic)")
+        words = list(dict.fromkeys(row.verdict.word for row in result.rows))
+        names = {"holds": "keeps its promise", "fails": "fails its claim", "not proved": "not proved"}
+        patches = [
+            Patch(facecolor=VERDICT_COLOURS[w], label=names[w], hatch="" if w == "holds" else "///", edgecolor="white")
+            for w in words
+        ]
+        figure.legend(handles=patches, loc="upper center", ncols=3, frameon=False, fontsize=9)
+        return svg(figure)
+
+
+def spread_svg(result: DemoResult) -> bytes:
+    """The exact law of each loss: 5% to 95% (bar), median (tick), mean (diamond), and the release shown (circle).
+
+    Left on a logarithmic axis; right, on a plain one, the range of the mechanisms with independent noise.
+    """
+    with style():
+        figure = blank(8.4, 4.1)
+        wide = figure.add_axes((0.295, 0.14, 0.325, 0.75))
+        near = figure.add_axes((0.655, 0.14, 0.325, 0.75))
+        for place, row in enumerate(result.rows):
+            for axes in (wide, near):
+                _spread(axes, place, row)
+        _spread_legend(figure)
+        _loss_axis(wide, result, min(row.loss_quantiles[0] for row in result.rows) / 10.0)
+        wide.set_xlabel("loss of one release (logarithmic)")
+        _plain_axis(near, result)
+        near.set_xlabel("the same, in millions, not logarithmic")
+        return svg(figure)
+
+
+def _spread(axes: Axes, place: int, row: DemoRow) -> None:
+    low, middle, high = row.loss_quantiles
+    colour = COLOURS[row.key]
+    axes.plot([low, high], [place, place], color=colour, linewidth=7, alpha=0.45, solid_capstyle="butt")
+    axes.plot([middle], [place], "|", color=colour, markersize=15, markeredgewidth=2.0)
+    axes.plot([row.expected_loss], [place], "D", color=colour, markersize=5, markeredgecolor="white")
+    axes.plot([row.observed_loss], [place], "o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
+
+
+def _plain_axis(axes: Axes, result: DemoResult) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    independent = [row for row in result.rows if row.loss_quantiles[2] < 1.5 * row.loss_quantiles[1]]
+    axes.set_xlim(0.0, 1.12 * max(row.loss_quantiles[2] for row in independent or result.rows))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}"))
+    axes.set_ylim(len(result.rows) - 0.5, -0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _spread_legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    grey = "#777777"
+    handles = [
+        Line2D([], [], color=grey, linewidth=7, alpha=0.45, label="5% to 95%"),
+        Line2D([], [], linestyle="", marker="|", color=grey, markersize=13, markeredgewidth=2.2, label="median"),
+        Line2D([], [], linestyle="", marker="D", color=grey, markersize=5.5, label="mean"),
+        Line2D([], [], linestyle="", marker="o", markerfacecolor="none", markeredgecolor=INK, label="the map shown"),
+    ]
+    figure.legend(handles=handles, loc="upper center", ncols=4, frameon=False, fontsize=9)
+
+
+def _loss_axis(axes: Axes, result: DemoResult, start: float) -> None:
+    highest = max(max(row.loss_quantiles[2], row.expected_loss, row.observed_loss) for row in result.rows)
+    axes.set_xscale("log")
+    axes.set_xlim(min(start, min(row.observed_loss for row in result.rows) / 2.0), 4.0 * highest)
+    axes.set_yticks(range(len(result.rows)), [row.label for row in result.rows])
+    axes.set_ylim(len(result.rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+# The picture for a front page.
+
+
+def headline_figure(result: DemoResult, key: str = "least-noise") -> bytes:
+    """One wide PNG: the true map, one exactly calibrated release, and every claim beside its exact curve."""
+    row = result.row(key)
+    with style():
+        figure = blank(16.0, 7.0)
+        side = 0.300 * 16.0 / 7.0
+        noise = f"{row.label}, noise of sd {text.number(row.standard_deviation, 3)} per cell"
+        grid = " x ".join(map(str, result.counts.shape))
+        panels = (
+            (0.010, result.counts.value, "True counts", f"a synthetic city on a grid of {grid} cells"),
+            (0.318, row.released, f"Released at {text.pair(result.target)}, exactly", noise),
+        )
+        for left, values, title, subtitle in panels:
+            axes = figure.add_axes((left, 0.165, 0.300, side))
+            _map(axes, values, result)
+            _titles(axes, title, subtitle)
+        bar = figure.add_axes((0.045, 0.105, 0.54, 0.028))
+        _colour_bar(figure, bar, result, "horizontal")
+        bar.tick_params(labelsize=13)
+        bar.xaxis.label.set_fontsize(13)
+        axes = figure.add_axes((0.690, 0.315, 0.302, side - 0.150))
+        _curves(axes, result, size=12.5)
+        _titles(axes, "Claimed and exact privacy", "circles: what is claimed; crosses: what is true")
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(
+            handles,
+            labels,
+            loc="lower right",
+            bbox_to_anchor=(1.0, -0.01),
+            ncols=2,
+            frameon=False,
+            fontsize=12,
+            columnspacing=1.2,
+            labelspacing=0.35,
+        )
+        return png(figure)
+
+
+def _titles(axes: Axes, title: str, subtitle: str) -> None:
+    axes.annotate(title, (0.0, 1.0), (0, 26), "axes fraction", "offset points", fontsize=18, fontweight="bold")
+    axes.annotate(subtitle, (0.0, 1.0), (0, 8), "axes fraction", "offset points", fontsize=13, color="#555555")
+
+
+def _map(axes: Axes, values: NDArray[np.float64], result: DemoResult) -> None:
+    axes.imshow(np.maximum(values, 1.0), origin="lower", norm=_scale(result), cmap=MAP_COLOURS, interpolation="nearest")
+    axes.set_axis_off()

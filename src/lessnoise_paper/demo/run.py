@@ -1,0 +1,277 @@
+"""The demonstration: every mechanism on one synthetic city, at one exact (epsilon, delta)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise._version import __version__
+from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.guarantees import Guarantee, Neighbours
+from lessnoise.mechanism.catalogue import find
+from lessnoise.query import Answer, Histogram
+from lessnoise.report import text
+from lessnoise.report.frontier import FrontierPoint, frontier
+from lessnoise_paper.data import BOUNDS, synthetic_city
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from lessnoise.guarantees import Bracket, Verdict
+    from lessnoise.mechanism.mechanism import Mechanism
+
+    Progress = Callable[[str, int, int], None]
+
+PAPER_EPSILON, PAPER_DELTA = 1e-5, 1e-7
+"""The setting of the R1SMG paper's own 89 x 89 count query (Ji & Li 2024, case study I)."""
+
+QUERY = Histogram.grid(["latitude", "longitude"], bins=(89, 89), bounds=BOUNDS)
+"""The count query of the demonstration."""
+
+QUANTILES = (0.05, 0.5, 0.95)
+RECONSTRUCTION_RELEASES = 1000
+CONTROL = "least-noise"
+
+# MVG and MGM, exactly calibrated, are the analytic Gaussian here, and stand for it.
+_COMPARED = (
+    "analytic-gaussian",
+    "l2",
+    "zhao-gaussian-1",
+    "zhao-gaussian-2",
+    "classic-gaussian",
+    "laplace",
+    "discrete-gaussian",
+    "r1smg",
+    "product-noise",
+)
+_PUBLISHED = "r1smg-published"
+
+_LARGEST_DELTA = 0.5  # beyond it Zhao's second closed form does not exist
+DIMENSIONS = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
+_CURVE_POINTS = 28
+_CURVE_FLOOR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class DemoRow:
+    """One mechanism: what it claims, what is true, what it costs, and one seeded release.
+
+    ``curve`` holds (epsilon, upper end of the exact delta) for pictures; it ends where delta is negligible.
+    """
+
+    key: str
+    label: str
+    mechanism: Mechanism
+    verdict: Verdict
+    target_delta: Bracket
+    loss_quantiles: tuple[float, float, float]
+    observed_loss: float
+    released: NDArray[np.float64]
+    curve: tuple[tuple[float, float], ...]
+
+    @property
+    def holds(self) -> bool:
+        """The claim is proved."""
+        return self.verdict.holds
+
+    @property
+    def standard_deviation(self) -> float:
+        """Root mean square noise of one cell."""
+        return self.mechanism.standard_deviation
+
+    @property
+    def expected_loss(self) -> float:
+        """E||n||^2 over all cells."""
+        return self.mechanism.expected_loss
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, without the map."""
+        return {
+            "key": self.key,
+            "label": self.label,
+            "mechanism": self.mechanism.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "exact_delta_at_target_epsilon": self.target_delta.to_dict(),
+            "standard_deviation": self.standard_deviation,
+            "expected_loss": self.expected_loss,
+            "loss_quantiles": dict(zip(map(str, QUANTILES), self.loss_quantiles, strict=True)),
+            "observed_loss": self.observed_loss,
+            "curve": [list(point) for point in self.curve],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstruction:
+    """How many of some seeded releases return the whole raw table when rounded to whole numbers."""
+
+    key: str
+    releases: int
+    exact_tables: int
+
+    @property
+    def share(self) -> float:
+        """Fraction of releases that give the raw table away."""
+        return self.exact_tables / self.releases
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"key": self.key, "releases": self.releases, "exact_tables": self.exact_tables, "share": self.share}
+
+
+@dataclass(frozen=True, eq=False)
+class DemoResult:
+    """The comparison. ``rows`` holds the mechanisms that keep their claim first, each part by expected loss."""
+
+    target: Guarantee
+    seed: int
+    counts: Answer
+    rows: tuple[DemoRow, ...]
+    reconstructions: tuple[Reconstruction, ...]
+    frontier: tuple[FrontierPoint, ...]
+    version: str = __version__
+
+    def row(self, key: str) -> DemoRow:
+        """The row of one mechanism."""
+        validation.choice("key", key, [row.key for row in self.rows])
+        return next(row for row in self.rows if row.key == key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, without the maps."""
+        return {
+            "lessnoise": self.version,
+            "data": "synthetic city",
+            "pickups": int(self.counts.value.sum()),
+            "shape": list(self.counts.shape),
+            "bounds": [list(side) for side in BOUNDS],
+            "target": self.target.to_dict(),
+            "seed": self.seed,
+            "private": False,
+            "rows": [row.to_dict() for row in self.rows],
+            "reconstructions": [found.to_dict() for found in self.reconstructions],
+            "frontier": [point.to_dict() for point in self.frontier],
+        }
+
+
+def run_demo(
+    epsilon: float = 0.5,
+    delta: float = 1e-7,
+    seed: int = 0,
+    progress: Progress | None = None,
+    *,
+    dimensions: Sequence[int] = DIMENSIONS,
+) -> DemoResult:
+    """Compare every mechanism on the synthetic city's counts, for neighbours that replace one pickup.
+
+    ``dimensions`` are the other numbers of entries at which the least noise is compared with the Gaussian's.
+    ``progress(label, done, total)`` is called before each step and once at the end. The releases are
+    seeded, so they are not private; the data are synthetic.
+    """
+    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
+    seed = validation.whole_number("seed", seed, minimum=0)
+    if delta > _LARGEST_DELTA:
+        raise InvalidInput(f"delta={delta} exceeds {_LARGEST_DELTA}: pass a small probability, such as 1e-7.")
+    target = Guarantee(epsilon, delta, Neighbours.REPLACE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClaimWarning)  # the table says it, with numbers
+        return _compare(target, seed, progress or (lambda _label, _done, _total: None), dimensions)
+
+
+def _compare(target: Guarantee, seed: int, progress: Progress, dimensions: Sequence[int]) -> DemoResult:
+    contenders = _contenders(target)
+    steps = len(contenders) + 3
+    progress("synthetic city", 0, steps)
+    counts = QUERY.answer(synthetic_city(), neighbours=target.neighbours)
+    release_seeds, reconstruction_seeds = np.random.SeedSequence(seed).spawn(2)
+    rows = []
+    for done, ((key, (label, build)), child) in enumerate(
+        zip(contenders.items(), release_seeds.spawn(len(contenders)), strict=True), start=1
+    ):
+        progress(label, done, steps)
+        rows.append(_row(key, label, build(counts), counts, target, np.random.default_rng(child)))
+    rows.sort(key=lambda row: (not row.holds, row.expected_loss, row.key != CONTROL))
+    progress("reconstruction", steps - 2, steps)
+    examined = [row for row in rows if row.verdict.refuted or row.key == CONTROL]
+    reconstructions = tuple(
+        _reconstruct(row, np.random.default_rng(child))
+        for row, child in zip(examined, reconstruction_seeds.spawn(len(examined)), strict=True)
+    )
+    progress("other dimensions", steps - 1, steps)
+    points = (
+        frontier(delta=target.delta, epsilons=[target.epsilon], dimensions=dimensions, bounds=False, radial=False)
+        if dimensions
+        else []
+    )
+    progress("done", steps, steps)
+    return DemoResult(target, seed, counts, tuple(rows), reconstructions, tuple(points))
+
+
+def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[Answer], Mechanism]]]:
+    """Key, label and builder of every mechanism, in a fixed order, so that each keeps its random stream."""
+
+    def builder(name: str, guarantee: Guarantee) -> Callable[[Answer], Mechanism]:
+        return lambda counts: find(name).build(counts.request(guarantee.epsilon, guarantee.delta))
+
+    found = {name: (find(name).label, builder(name, target)) for name in _COMPARED}
+    paper = Guarantee(PAPER_EPSILON, PAPER_DELTA, target.neighbours)
+    for key, guarantee in ((_PUBLISHED, target), (f"{_PUBLISHED}-paper", paper)):
+        if key == _PUBLISHED or guarantee != target:
+            found[key] = (f"{find(_PUBLISHED).label}, at {text.pair(guarantee)}", builder(_PUBLISHED, guarantee))
+    found[CONTROL] = (find(CONTROL).label, builder(CONTROL, target))
+    return found
+
+
+def _row(
+    key: str, label: str, mechanism: Mechanism, counts: Answer, target: Guarantee, rng: np.random.Generator
+) -> DemoRow:
+    released = mechanism.release(counts.value, rng).value.astype(np.float64)
+    released.setflags(write=False)
+    low, middle, high = (mechanism.loss_quantile(q) for q in QUANTILES)
+    return DemoRow(
+        key=key,
+        label=label,
+        mechanism=mechanism,
+        verdict=mechanism.check(),
+        target_delta=mechanism.delta(target.epsilon),
+        loss_quantiles=(low, middle, high),
+        observed_loss=float(np.sum((released - counts.value) ** 2)),
+        released=released,
+        curve=_curve(mechanism, target.epsilon),
+    )
+
+
+def _curve(mechanism: Mechanism, epsilon: float) -> tuple[tuple[float, float], ...]:
+    """The exact curve from well below both settings to well above the target, denser where it falls fast."""
+    low, high = 0.1 * min(epsilon, PAPER_EPSILON), 4.0 * max(epsilon, PAPER_EPSILON)
+    grid = sorted({*np.geomspace(low, high, _CURVE_POINTS).tolist(), epsilon})
+    points: list[tuple[float, float]] = []
+    for at in grid:
+        upper = mechanism.delta(at).upper
+        if points:
+            points += _between(mechanism, points[-1], (at, upper))
+        points.append((at, upper))
+        if upper < _CURVE_FLOOR:
+            break
+    return tuple(points)
+
+
+def _between(mechanism: Mechanism, left: tuple[float, float], right: tuple[float, float]) -> list[tuple[float, float]]:
+    """Halve an interval, in ln(epsilon), where the curve bends or falls too fast for a straight line."""
+    ratio, kept = right[0] / left[0], right[1] / left[1] if left[1] > _CURVE_FLOOR else 1.0
+    if kept > 0.85 or ratio < 1.01 or (kept > 0.4 and ratio < 1.1):
+        return []
+    at = math.sqrt(left[0] * right[0])
+    middle = (at, mechanism.delta(at).upper)
+    return [*_between(mechanism, left, middle), middle, *_between(mechanism, middle, right)]
+
+
+def _reconstruct(row: DemoRow, rng: np.random.Generator) -> Reconstruction:
+    """Rounding returns every raw count exactly if and only if no cell's noise reaches 1/2."""
+    hits = sum(float(np.abs(row.mechanism.noise(rng)).max()) < 0.5 for _ in range(RECONSTRUCTION_RELEASES))
+    return Reconstruction(row.key, RECONSTRUCTION_RELEASES, hits)

@@ -1,0 +1,76 @@
+"""Ours: the record of published claims, each with its exact delta."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lessnoise.claims import CASES
+from lessnoise.report import text
+from lessnoise.report.canvas import GRID, blank, style, svg
+from lessnoise_paper.demo.pictures import VERDICT_COLOURS
+from lessnoise_paper.experiments.common import GREY, legend_above, quiet_axes
+from lessnoise_paper.model import Made, Settings, Work, tick
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from lessnoise.claims import Finding
+    from lessnoise_paper.model import Numbers, Progress
+
+_FLOOR = 1e-12  # smaller deltas are drawn here
+
+
+def make(folder: str | None, progress: Progress | None, *, cases: int) -> Made:
+    """Judge the first ``cases`` claims of the record."""
+    findings = []
+    for done, case in enumerate(CASES[:cases]):
+        tick(progress, f"{case.name}, {case.setting}", done, cases)
+        findings.append(case.evaluate())
+    rows = [{**_without_description(finding), "verdict_word": finding.verdict.word} for finding in findings]
+    return Made({"rows": rows}, {"claims.svg": _picture(findings)})
+
+
+def _without_description(finding: Finding) -> Numbers:
+    values = finding.to_dict()
+    del values["description"]
+    return values
+
+
+def _picture(findings: list[Finding]) -> bytes:
+    """One line a claim: circle at the claimed delta, cross at the exact one."""
+    with style():
+        height = 0.31 * len(findings) + 0.95
+        figure = blank(9.4, height)
+        axes = figure.add_axes((0.475, 0.5 / height, 0.505, 1.0 - 0.9 / height))
+        for place, finding in enumerate(findings):
+            colour = VERDICT_COLOURS[finding.verdict.word]
+            claimed, exact = (max(value, _FLOOR) for value in (finding.claimed.delta, finding.exact.upper))
+            lower = max(finding.exact.lower, _FLOOR)
+            axes.plot([claimed, exact], [place, place], color=GRID, linewidth=5, zorder=1)
+            if exact > 1.2 * lower:
+                axes.plot([lower, exact], [place, place], color=colour, linewidth=2.2, zorder=2)
+            axes.plot(claimed, place, "o", markerfacecolor="white", markeredgecolor=colour, markersize=8, zorder=3)
+            axes.plot(exact, place, "X", color=colour, markersize=7, markeredgecolor="none", zorder=4)
+        labels = [f"{f.name} {text.pair(f.claimed)}: {f.setting.split(':')[0]}" for f in findings]
+        axes.set_yticks(range(len(findings)), labels, fontsize=8)
+        axes.set_ylim(len(findings) - 0.5, -0.6)
+        axes.tick_params(axis="y", length=0)
+        quiet_axes(axes, log="x", grid="x")
+        axes.set_xlim(0.4 * _FLOOR, 2.5)
+        axes.set_xlabel(f"delta at the claimed epsilon (logarithmic; {text.number(_FLOOR)} or less at the left)")
+        _legend(figure)
+        return svg(figure)
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    verdicts = (Line2D([], [], color=VERDICT_COLOURS[word], linewidth=4, label=word) for word in ("holds", "fails"))
+    legend_above(figure, Line2D([], [], linestyle="", marker="X", color=GREY, label="exact (upper end)"), *verdicts)
+
+
+def _parameters(settings: Settings) -> Numbers:
+    return {"cases": len(CASES)}
+
+
+WORK = Work("claims", _parameters, make)

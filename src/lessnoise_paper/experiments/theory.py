@@ -1,0 +1,302 @@
+"""Table 1, the expected loss against M, and the range of epsilon: the paper's constants beside exact values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise.mechanism import builders, families
+from lessnoise.report import text
+from lessnoise.report.canvas import COLOURS, INK, LINES, MORE_COLOURS, blank, style, svg
+from lessnoise_paper import theory
+from lessnoise_paper.data.uber import WINDOW_ROWS
+from lessnoise_paper.demo.pictures import VERDICT_COLOURS
+from lessnoise_paper.experiments.common import COUNT_QUERY, judged, quiet_axes
+from lessnoise_paper.model import Made, Settings, Work, tick
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise_paper.model import Numbers, Progress
+
+TAIL = 0.999
+"""The quantile of the loss that table 1's "stability" is measured by here."""
+
+
+# Table 1.
+
+
+def make_table(folder: str | None, progress: Progress | None, **setting: float | str | list[int]) -> Made:
+    """Each mechanism of table 1: its constant, its loss as published, its exact delta, and the loss that keeps it."""
+    rows = []
+    contenders = _table_mechanisms(setting)
+    for done, (key, label, constant, published, exact) in enumerate(contenders):
+        tick(progress, label, done, len(contenders))
+        rows.append(
+            {
+                "key": key,
+                "colour": MORE_COLOURS["r1smg-published" if key == "r1smg" else key],
+                **judged(published, label),
+                "constant": constant,
+                "exact_loss": exact.expected_loss,
+                "kurtosis": published.loss_kurtosis,
+                "skewness": published.loss_skewness,
+                "tail": published.loss_quantile(TAIL) / published.expected_loss,
+                "low": published.loss_quantile(1.0 - TAIL) / published.expected_loss,
+            }
+        )
+    numbers = {"setting": setting, "rows": rows, "tail": TAIL}
+    return Made(numbers, {"table-1.svg": _table_picture(rows)})
+
+
+def _table_mechanisms(setting: Numbers) -> list[tuple[str, str, float, Mechanism, Mechanism]]:
+    """(key, label, the paper's constant times D^2, as published, calibrated exactly)."""
+    epsilon, delta = setting["epsilon"], setting["delta"]
+    rows, columns = setting["shape"]
+    cells, squared = rows * columns, setting["sensitivity"] ** 2
+    target = {**setting, "shape": (rows, columns)}
+    analytic = builders.analytic_gaussian(**target)
+    constants = {
+        "classic-gaussian": theory.c_c(cells, epsilon, delta),
+        "analytic-gaussian": theory.c_a(cells, epsilon, delta),
+        "mvg": theory.c_m(rows, columns, epsilon),
+        "r1smg": theory.c_r(cells, epsilon, delta),
+    }
+    found = [
+        ("classic-gaussian", "classic Gaussian", builders.classic_gaussian(**target), analytic),
+        ("analytic-gaussian", "analytic Gaussian", analytic, analytic),
+        ("mvg", "MVG", families.mvg(**target, bound=float(WINDOW_ROWS), calibration="published"), analytic),
+        (
+            "r1smg",
+            "R1SMG",
+            builders.r1smg(**target, calibration="published"),
+            builders.r1smg(**target, calibration="exact"),
+        ),
+    ]
+    return [(key, label, constants[key] * squared, published, exact) for key, label, published, exact in found]
+
+
+def _table_picture(rows: list[Numbers]) -> bytes:
+    with style():
+        figure = blank(8.4, 3.3)
+        axes = figure.add_axes((0.17, 0.17, 0.80, 0.66))
+        for place, row in enumerate(rows):
+            colour = row["colour"]
+            marks = (row["constant"], row["expected_loss"], row["exact_loss"])
+            axes.plot([min(marks), max(marks)], [place, place], color=colour, linewidth=5, alpha=0.3)
+            axes.plot(row["constant"], place, "o", markerfacecolor="white", markeredgecolor=colour, markersize=12)
+            axes.plot(row["expected_loss"], place, "D", color=colour, markersize=6)
+            axes.plot(row["exact_loss"], place, "X", color=INK, markersize=9)
+        axes.set_yticks(range(len(rows)), [row["label"] for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        quiet_axes(axes, log="x", grid="x")
+        axes.set_xlabel("expected loss (logarithmic)")
+        _marks_legend(figure, ("o", "the paper's constant"), ("D", "as published"), ("X", "what its claim takes"))
+        return svg(figure)
+
+
+def _marks_legend(figure: Figure, *marks: tuple[str, str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker=mark,
+            label=label,
+            markersize=8,
+            markeredgecolor="#777777",
+            markerfacecolor="white" if mark == "o" else INK if mark == "X" else "#777777",
+        )
+        for mark, label in marks
+    ]
+    figure.legend(handles=handles, loc="upper center", ncols=len(marks), frameon=False, fontsize=9)
+
+
+# Expected loss against M (figure 9).
+
+EPSILONS, DIMENSION_DELTA = (1e-7, 1e-8, 1e-9), 1e-10
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)))
+
+
+def make_dimensions(
+    folder: str | None, progress: Progress | None, *, dimensions: list[int], epsilons: list[float], delta: float
+) -> Made:
+    """The paper's figure of loss against M, and below it what happens to delta meanwhile."""
+    tick(progress, "exact curves", 0, 1)
+    rows = [
+        {**asdict(row), "in_stated_range": row.in_stated_range}
+        for row in theory.loss_against_dimension(dimensions, epsilons, delta)
+    ]
+    numbers = {"delta": delta, "epsilons": epsilons, "rows": rows}
+    return Made(numbers, {"loss-against-dimension.svg": _dimensions_picture(numbers)})
+
+
+def _dimensions_picture(numbers: Numbers) -> bytes:
+    lines = (
+        ("classic", "classic Gaussian", COLOURS["classic-gaussian"]),
+        ("analytic_exact", "analytic Gaussian, exact", COLOURS["analytic-gaussian"]),
+        ("r1smg", "R1SMG, published", COLOURS["r1smg-published"]),
+    )
+    with style():
+        figure = blank(8.6, 6.4)
+        upper, lower = figure.add_axes((0.11, 0.45, 0.70, 0.47)), figure.add_axes((0.11, 0.08, 0.70, 0.29))
+        for epsilon, dashes in zip(numbers["epsilons"], _DASHES, strict=False):
+            rows = [row for row in numbers["rows"] if row["epsilon"] == epsilon]
+            sizes = [row["dimension"] for row in rows]
+            for key, _, colour in lines:
+                upper.plot(sizes, [row[key] for row in rows], color=colour, linestyle=dashes, linewidth=1.8)
+            last = rows[-1]
+            for key in ("analytic_exact", "r1smg"):
+                note = f"ε = {text.number(epsilon)}"
+                upper.annotate(
+                    note, (sizes[-1], last[key]), (6, 0), textcoords="offset points", va="center", fontsize=8.5
+                )
+            lower.plot(
+                sizes,
+                [row["r1smg_delta"] for row in rows],
+                color=COLOURS["r1smg-published"],
+                linestyle=dashes,
+                linewidth=1.8,
+            )
+        lower.axhline(numbers["delta"], color=INK, linewidth=1.2)
+        place = (1.0, numbers["delta"])
+        words = f"claimed: {text.number(numbers['delta'])}"
+        lower.annotate(words, place, (6, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=8.5)
+        worst = max(numbers["rows"], key=lambda row: row["r1smg_delta"])
+        lower.annotate(
+            f"exact: up to {text.at_most(worst['r1smg_delta'], 2)}",
+            (worst["dimension"], worst["r1smg_delta"]),
+            (6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.5,
+        )
+        quiet_axes(upper, log="xy")
+        quiet_axes(lower, log="xy")
+        upper.set_ylabel("expected loss")
+        lower.set_ylabel("δ of R1SMG, published")
+        lower.set_xlabel("number of entries M")
+        lower.set_ylim(numbers["delta"] / 30.0, 5.0)
+        from matplotlib.lines import Line2D
+
+        handles = [Line2D([], [], color=colour, linewidth=2.5, label=label) for _, label, colour in lines]
+        figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, fontsize=9)
+        return svg(figure)
+
+
+# The range of epsilon (figure 2).
+
+
+def make_range(
+    folder: str | None,
+    progress: Progress | None,
+    *,
+    delta: float,
+    sensitivity: float,
+    dimension: int,
+    epsilons: list[float],
+) -> Made:
+    """The exact delta of R1SMG calibrated as published for each epsilon, below and above the stated limit 1/M."""
+    rows = []
+    for done, epsilon in enumerate(epsilons):
+        tick(progress, f"epsilon = {epsilon:.2g}", done, len(epsilons))
+        target: Numbers = {"epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "shape": dimension}
+        published, gaussian = builders.r1smg(**target, calibration="published"), builders.analytic_gaussian(**target)
+        exact = published.delta(epsilon)
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "exact": exact.to_dict(),
+                "length": math.sqrt(published.expected_loss) / sensitivity,
+                "gaussian_length": math.sqrt(gaussian.expected_loss) / sensitivity,
+                "gaussian_exact": gaussian.delta(epsilon).to_dict(),
+            }
+        )
+    numbers = {
+        "delta": delta,
+        "sensitivity": sensitivity,
+        "dimension": dimension,
+        "limit": 1.0 / dimension,
+        "rows": rows,
+    }
+    return Made(numbers, {"range-of-epsilon.svg": _range_picture(numbers)})
+
+
+def _range_picture(numbers: Numbers) -> bytes:
+    rows = numbers["rows"]
+    epsilons = [row["epsilon"] for row in rows]
+    with style():
+        figure = blank(8.6, 3.9)
+        left, right = figure.add_axes((0.085, 0.15, 0.39, 0.70)), figure.add_axes((0.59, 0.15, 0.39, 0.70))
+        for axes in (left, right):
+            axes.axvspan(numbers["limit"], epsilons[-1], color="#E4E4E4", alpha=0.6, linewidth=0)
+            axes.set_xlabel("epsilon that R1SMG is calibrated for")
+            quiet_axes(axes, log="xy")
+            axes.set_xlim(epsilons[0], epsilons[-1])
+        left.plot(
+            epsilons,
+            [row["length"] for row in rows],
+            color=COLOURS["r1smg-published"],
+            label="R1SMG, published",
+            linewidth=2,
+        )
+        left.plot(
+            epsilons,
+            [row["gaussian_length"] for row in rows],
+            color=COLOURS["analytic-gaussian"],
+            linestyle=LINES["l2"],
+            label="analytic Gaussian",
+            linewidth=2,
+        )
+        left.axhline(1.0, color=INK, linewidth=1.0)
+        left.annotate(
+            "the shift to hide", (0.02, 1.0), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5
+        )
+        left.set_ylabel("noise length / shift (root mean square)")
+        left.legend(frameon=False, fontsize=8.5, loc="upper right")
+        right.plot(epsilons, [row["exact"]["upper"] for row in rows], color=COLOURS["r1smg-published"], linewidth=2)
+        right.axhline(numbers["delta"], color=VERDICT_COLOURS["holds"], linewidth=1.4)
+        right.annotate(
+            "claimed", (0.02, numbers["delta"]), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5
+        )
+        right.annotate(
+            "exact", (0.02, rows[0]["exact"]["upper"]), (0, 7), ("axes fraction", "data"), "offset points", fontsize=8.5
+        )
+        right.set_ylim(numbers["delta"] / 10.0, 3.0)
+        right.set_ylabel("δ of R1SMG, published")
+        note = "above 1/M"
+        left.annotate(note, (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8.5)
+        right.annotate(note, (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8.5)
+        return svg(figure)
+
+
+def _table_parameters(settings: Settings) -> Numbers:
+    return dict(COUNT_QUERY)
+
+
+def _dimension_parameters(settings: Settings) -> Numbers:
+    points = 13 if settings.quick else 41
+    sizes = sorted({round(size) for size in np.geomspace(1e2, 1e6, points)})
+    return {"dimensions": sizes, "epsilons": list(EPSILONS), "delta": DIMENSION_DELTA}
+
+
+def _range_parameters(settings: Settings) -> Numbers:
+    points = 13 if settings.quick else 37
+    return {
+        "delta": COUNT_QUERY["delta"],
+        "sensitivity": COUNT_QUERY["sensitivity"],
+        "dimension": math.prod(COUNT_QUERY["shape"]),
+        "epsilons": [float(f"{value:.6g}") for value in np.geomspace(1e-6, 1.0, points)],
+    }
+
+
+TABLE = Work("table-1", _table_parameters, make_table)
+DIMENSIONS = Work("loss-against-dimension", _dimension_parameters, make_dimensions)
+RANGE = Work("range-of-epsilon", _range_parameters, make_range)

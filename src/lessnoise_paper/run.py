@@ -1,0 +1,261 @@
+"""The run: what is there already is kept, the rest is computed in parallel, and one failure costs one result."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import queue
+import signal
+import sys
+import time
+import traceback
+import warnings
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lessnoise import validation
+from lessnoise.errors import ClaimWarning, LessnoiseError
+from lessnoise_paper import registry, store
+from lessnoise_paper.model import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from lessnoise_paper.model import Numbers, Section, Work
+
+    Listener = Callable[[str, str, int, int], None]
+
+MADE, KEPT, LEFT_OUT, FAILED = "made", "kept", "left out", "failed"
+INDEX, MANIFEST = "index.html", "manifest.json"
+_WAIT = 0.1  # seconds between looks at the progress of the workers
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How one computation ended. ``record`` is what is stored, or None, and then ``reason`` says why."""
+
+    work: str
+    status: str
+    seconds: float
+    reason: str = ""
+    record: dict[str, Any] | None = None
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """What was computed."""
+        return None if self.record is None else self.record["numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run: its sections in the report's order, and how the computation of each ended."""
+
+    out: Path
+    settings: Settings
+    sections: tuple[Section, ...]
+    outcomes: dict[str, Outcome]
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Every section is in the report."""
+        return not self.missing
+
+    @property
+    def missing(self) -> list[Outcome]:
+        """What was left out or failed."""
+        return [outcome for outcome in self.outcomes.values() if outcome.record is None]
+
+
+def reproduce(
+    out: Path,
+    settings: Settings | None = None,
+    only: Sequence[str] = (),
+    jobs: int | None = None,
+    listener: Listener | None = None,
+) -> Run:
+    """Compute what is not there yet, and write report and manifest into the folder ``out``.
+
+    ``only`` names sections; ``listener(work, label, done, total)`` hears of progress. ``jobs`` are processes: one a
+    core if None; with 1 everything runs in this one.
+    """
+    settings = settings or Settings()
+    validation.whole_number("seed", settings.seed, minimum=0)
+    sections = registry.chosen(only)
+    jobs = len(_cores()) if jobs is None else validation.whole_number("jobs", jobs)
+    started = time.perf_counter()
+    for folder in (store.DATA, store.FIGURES):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    tell = listener or (lambda _work, _label, _done, _total: None)
+    wanted = {section.work for section in sections}
+    outcomes: dict[str, Outcome] = {}
+    todo: list[Work] = []
+    for work in registry.WORKS.values():
+        if work.name in wanted:
+            record = store.load(out, work, work.parameters(settings))
+            if record is None:
+                todo.append(work)
+            else:
+                outcomes[work.name] = Outcome(work.name, KEPT, record["seconds"], record=record)
+                tell(work.name, KEPT, 1, 1)
+    outcomes |= _here(out, settings, todo, tell) if jobs == 1 else _in_processes(out, settings, todo, jobs, tell)
+    seconds = time.perf_counter() - started
+    run = Run(out, settings, sections, {name: outcomes[name] for name in registry.WORKS if name in outcomes}, seconds)
+    _write(run)
+    return run
+
+
+def _cores() -> set[int]:
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def _write(run: Run) -> None:
+    """The report and the manifest, together. What could not be made now is not left over from another run."""
+    import json
+
+    from lessnoise.files import write_folder
+    from lessnoise_paper.render import report_html
+
+    for outcome in run.missing:
+        (run.out / store.DATA / f"{outcome.work}.json").unlink(missing_ok=True)
+    page = report_html(run).encode()
+    manifest = json.dumps(manifest_of(run, page), indent=1) + "\n"
+    write_folder(run.out, {INDEX: page, MANIFEST: manifest.encode()}, force=True)
+
+
+def manifest_of(run: Run, page: bytes) -> dict[str, Any]:
+    """Versions, settings, seeds, times, and the sha256 of every file."""
+    files = {INDEX: store.sha256(page)}
+    for outcome in run.outcomes.values():
+        if outcome.record is not None:
+            name = f"{store.DATA}/{outcome.work}.json"
+            files[name] = store.sha256((run.out / name).read_bytes())
+            files |= {f"{store.FIGURES}/{file}": digest for file, digest in outcome.record["pictures"].items()}
+    return {
+        "versions": {**store.versions(), "python": platform.python_version(), "platform": platform.platform()},
+        "code_sha256": store.code_hash(),
+        "quick": run.settings.quick,
+        "seed": run.settings.seed,
+        "private": False,
+        "sections": [section.name for section in run.sections],
+        "seconds": round(run.seconds, 2),
+        "works": {
+            outcome.work: {
+                "status": outcome.status,
+                "seconds": round(outcome.seconds, 2),
+                "parameters": registry.WORKS[outcome.work].parameters(run.settings),
+                **({"reason": outcome.reason} if outcome.reason else {}),
+            }
+            for outcome in run.outcomes.values()
+        },
+        "files": dict(sorted(files.items())),
+    }
+
+
+# One computation.
+
+
+def _one(name: str, settings: Settings, out: Path, tell: Listener) -> Outcome:
+    """Compute and store. Missing data and missing extras are foreseen; anything else is reported as it is."""
+    work = registry.WORKS[name]
+    parameters = work.parameters(settings)
+    started = time.perf_counter()
+    tell(name, "starting", 0, 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ClaimWarning)  # the report says it, with numbers
+            made = work.make(settings.data, lambda label, done, total: tell(name, label, done, total), **parameters)
+        store.save(out, work, parameters, made, time.perf_counter() - started)
+    except (LessnoiseError, ImportError) as error:
+        return Outcome(name, LEFT_OUT, time.perf_counter() - started, str(error))
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
+        return Outcome(name, FAILED, time.perf_counter() - started, reason)
+    return Outcome(name, MADE, time.perf_counter() - started, record=store.load(out, work, parameters))
+
+
+def _here(out: Path, settings: Settings, todo: list[Work], tell: Listener) -> dict[str, Outcome]:
+    found = {}
+    for work in todo:
+        found[work.name] = _one(work.name, settings, out, tell)
+        tell(work.name, found[work.name].status, 1, 1)
+    return found
+
+
+# In processes.
+
+_messages: Any = None
+
+
+def _prepare(messages: Any) -> None:  # noqa: ANN401
+    """In a worker: where to report, and how to stop. Ctrl-C is the parent's to handle."""
+    global _messages
+    _messages = messages
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+def _in_worker(name: str, settings: Settings, out: Path) -> Outcome:
+    try:
+        return _one(name, settings, out, lambda *message: _messages.put(message))
+    except SystemExit:  # told to stop; unfinished files are gone by now, and the pool would only take up the next work
+        os._exit(1)
+
+
+def _in_processes(out: Path, settings: Settings, todo: list[Work], jobs: int, tell: Listener) -> dict[str, Outcome]:
+    """All of them side by side; if a worker dies, those without a result once more, each in a process of its own."""
+    names = [work.name for work in todo]
+    found = _pool(out, settings, names, jobs, tell)
+    for name in names:
+        if name not in found:
+            found |= _pool(out, settings, [name], 1, tell)
+        if name not in found:
+            reason = "its process was ended from outside, perhaps for want of memory: run it again by itself"
+            found[name] = Outcome(name, FAILED, 0.0, f"{reason} (--only, --jobs 1).")
+            tell(name, FAILED, 1, 1)
+    return found
+
+
+def _pool(out: Path, settings: Settings, names: list[str], jobs: int, tell: Listener) -> dict[str, Outcome]:
+    if not names:
+        return {}
+    context = multiprocessing.get_context("spawn")
+    messages = context.Queue()
+    found: dict[str, Outcome] = {}
+    pool = ProcessPoolExecutor(min(jobs, len(names)), context, _prepare, (messages,))
+    try:
+        waiting = {pool.submit(_in_worker, name, settings, out): name for name in names}
+        while waiting:
+            done, _ = wait(waiting, _WAIT, FIRST_COMPLETED)
+            _drain(messages, tell)
+            for future in done:
+                _collect(future, waiting.pop(future), found, tell)
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        messages.close()
+    return found
+
+
+def _collect(future: Future[Outcome], name: str, found: dict[str, Outcome], tell: Listener) -> None:
+    try:
+        found[name] = future.result()
+    except BrokenProcessPool:
+        return
+    tell(name, found[name].status, 1, 1)
+
+
+def _drain(messages: Any, tell: Listener) -> None:  # noqa: ANN401
+    while True:
+        try:
+            tell(*messages.get_nowait())
+        except queue.Empty:
+            return

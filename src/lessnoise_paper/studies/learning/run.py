@@ -1,0 +1,261 @@
+"""The full runs: ``python -m lessnoise_paper.studies.learning.run --data FOLDER --out FOLDER``.
+
+Needs PyTorch and NumPy alone. All lines and seeds of a data set train side by side, and after each epoch the results so
+far and a checkpoint are written, so that a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lessnoise import files
+from lessnoise.errors import InvalidInput
+from lessnoise_paper.studies.learning import settings
+from lessnoise_paper.studies.learning.data import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+
+    from lessnoise_paper.studies.learning.data import Images
+    from lessnoise_paper.studies.learning.trainer import Run
+
+_SHOWN = 10000  # training images on which accuracy is measured
+_SILENCE = 15.0  # seconds after which a long epoch says how far it is
+
+
+def runs_of(case: settings.Case, seeds: Sequence[int]) -> list[Run]:
+    """Every line of the study for every seed."""
+    from lessnoise_paper.studies.learning.trainer import Run
+
+    found = [Run("sgd", None, seed) for seed in seeds]
+    for budget in case.budgets:
+        for method in settings.PRIVATE_METHODS:
+            law: Any = settings.stored_plan(case.data, method, budget.epsilon).mechanism.law
+            found += [Run(method, budget.epsilon, seed, law, case.clip_norm) for seed in seeds]
+    return found
+
+
+def train_case(
+    case: settings.Case,
+    images: Images,
+    runs: list[Run],
+    *,
+    epochs: int,
+    device: str,
+    out: Path,
+    command: str,
+    deadline: float = float("inf"),
+    report: Callable[[str], object] = print,
+) -> dict[str, Any]:
+    """Train all runs of a case; results are in ``out``/DATA.json, the checkpoint is beside them."""
+    import torch
+
+    from lessnoise_paper.studies.learning.networks import network
+    from lessnoise_paper.studies.learning.trainer import Ensemble, as_floats, poisson_batches
+
+    place = torch.device(device)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    train, labels, test, test_labels = (torch.from_numpy(part.copy()).to(place) for part in images)
+    labels, test_labels = labels.long(), test_labels.long()
+    records = len(labels)
+    ensemble = Ensemble(network(case.data), runs, place)
+    generator = torch.Generator(device=place).manual_seed(20241 + min(run.seed for run in runs))
+    result = _blank(case, runs, records, epochs, device, command)
+    checkpoint = out / f"{case.data}.pt"
+    _restore(checkpoint, result, ensemble, generator, report)
+    steps_in = [epoch * records // case.batch for epoch in range(epochs + 1)]
+    report(f"{case.data}: {len(runs)} runs side by side, {epochs} x {steps_in[1]} steps, on {device}")
+    for epoch in range(result["epochs_done"], epochs):
+        started = time.perf_counter()
+        steps = steps_in[epoch + 1] - steps_in[epoch]
+        said = started
+        batches = poisson_batches(len(runs), records, case.batch / records, steps, generator, place)
+        for step, (indices, taking_part) in enumerate(batches):
+            if time.perf_counter() - said > _SILENCE:
+                said = time.perf_counter()
+                report(f"{case.data} epoch {epoch + 1} of {epochs}: step {step} of {steps}, {said - started:.0f} s")
+            ensemble.step(
+                as_floats(train[indices]),
+                labels[indices],
+                taking_part,
+                rate=case.learning_rate,
+                batch=case.batch,
+                generator=generator,
+            )
+        on_train = ensemble.accuracy(train[:_SHOWN], labels[:_SHOWN])
+        on_test = ensemble.accuracy(test, test_labels)
+        for line, train_share, test_share in zip(result["runs"], on_train, on_test, strict=True):
+            line["train"].append(round(train_share, 5))
+            line["test"].append(round(test_share, 5))
+        took = time.perf_counter() - started
+        result["epochs_done"], result["seconds"] = epoch + 1, round(result["seconds"] + took, 1)
+        result["date"] = datetime.now(UTC).strftime("%Y-%m-%d")
+        _save(out, case.data, result, ensemble, generator)
+        best = max(on_test)
+        report(f"{case.data} epoch {epoch + 1} of {epochs}: {took:.1f} s, best test accuracy {best:.4f}")
+        if time.monotonic() + 1.1 * took > deadline and epoch + 1 < epochs:
+            report(f"{case.data}: out of time after epoch {epoch + 1}; run again with the same --out to go on")
+            break
+    return result
+
+
+def _blank(
+    case: settings.Case, runs: list[Run], records: int, epochs: int, device: str, command: str
+) -> dict[str, Any]:
+    import torch
+
+    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor() or platform.machine()
+    return {
+        "data": case.data,
+        "records": records,
+        "epochs": epochs,
+        "epochs_done": 0,
+        "batch": case.batch,
+        "learning_rate": case.learning_rate,
+        "clip_norm": case.clip_norm,
+        "train_accuracy_on": min(_SHOWN, records),
+        "device": name,
+        "torch": torch.__version__,
+        "command": command,
+        "date": "",
+        "seconds": 0.0,
+        "runs": [
+            {"method": run.method, "epsilon": run.epsilon, "seed": run.seed, "train": [], "test": []} for run in runs
+        ],
+    }
+
+
+def _same(mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    fixed = ("data", "records", "epochs", "batch", "learning_rate", "clip_norm")
+    lines = [[(run["method"], run["epsilon"], run["seed"]) for run in one["runs"]] for one in (mine, theirs)]
+    return lines[0] == lines[1] and all(mine[name] == theirs[name] for name in fixed)
+
+
+def _restore(path: Path, result: dict[str, Any], ensemble: Any, generator: torch.Generator, report: Any) -> None:  # noqa: ANN401
+    import torch
+
+    if not path.exists():
+        return
+    state = torch.load(path, weights_only=True)
+    saved = json.loads(state["result"])
+    if not _same(result, saved):
+        raise InvalidInput(f"checkpoint={path} is of other settings: choose another --out, or remove it.")
+    result.update({name: saved[name] for name in ("runs", "epochs_done", "seconds", "date")})
+    ensemble.restore(state["ensemble"])
+    generator.set_state(state["generator"])
+    report(f"{result['data']}: going on after epoch {result['epochs_done']}")
+
+
+def _save(out: Path, name: str, result: dict[str, Any], ensemble: Any, generator: torch.Generator) -> None:  # noqa: ANN401
+    import torch
+
+    state = {"result": json.dumps(result), "ensemble": ensemble.state(), "generator": generator.get_state()}
+    text = json.dumps(result, indent=None, separators=(",", ":")).replace('{"method"', '\n{"method"') + "\n"
+    files.write_together(
+        {
+            out / f"{name}.pt": lambda file: torch.save(state, file),
+            out / f"{name}.json": lambda f: f.write(text.encode()),
+        },
+        force=True,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m lessnoise_paper.studies.learning.run", description=__doc__)
+    parser.add_argument("--data", required=True, type=Path, help="folder with MNIST and CIFAR-10")
+    parser.add_argument("--out", required=True, type=Path, help="folder for results and checkpoints")
+    parser.add_argument("--only", nargs="*", default=["mnist", "cifar10", "strong"], help="mnist, cifar10, strong")
+    parser.add_argument("--epochs", type=int, default=None, help="fewer than the study's")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="stop after this time, at the end of an epoch"
+    )
+    parser.add_argument("--device", default=None, help="cuda or cpu")
+    parser.add_argument(
+        "--records", type=int, default=None, help="the first so many training records alone, for trials"
+    )
+    parser.add_argument("--sweep", action="store_true", help="only try learning rates of the strong recipe")
+    asked = parser.parse_args(arguments)
+    if asked.sweep:
+        from lessnoise_paper.studies.learning.strong import sweep
+
+        sweep(asked.data, asked.device or "cuda", only=tuple(name for name in asked.only if name != "strong"))
+        return
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    command = "python -m lessnoise_paper.studies.learning.run " + _anonymous(words)
+    run_study(
+        asked.only,
+        data=asked.data,
+        out=asked.out,
+        epochs=asked.epochs,
+        seeds=asked.seeds,
+        minutes=asked.minutes,
+        device=asked.device,
+        records=asked.records,
+        command=command,
+    )
+
+
+def run_study(
+    only: Sequence[str],
+    *,
+    data: Path | None,
+    out: Path,
+    epochs: int | None = None,
+    seeds: int = 3,
+    minutes: float = float("inf"),
+    device: str | None = None,
+    records: int | None = None,
+    strong: tuple[str, ...] = ("mnist", "cifar10"),
+    command: str = "lessnoise study learning --rerun",
+    report: Callable[[str], object] = print,
+) -> None:
+    """Train what ``only`` names ("mnist", "cifar10", "strong") and write the result files."""
+    import torch
+
+    deadline = time.monotonic() + 60.0 * minutes
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    out.mkdir(parents=True, exist_ok=True)
+    found = {name: load(name, data) for name in only if name != "strong"}  # what is missing is missed before training
+    for name, images in found.items():
+        case = settings.CASES[name]
+        if records is not None:
+            images = images._replace(train=images.train[:records], train_labels=images.train_labels[:records])
+        train_case(
+            case,
+            images,
+            runs_of(case, range(seeds)),
+            epochs=case.epochs if epochs is None else epochs,
+            device=place,
+            out=out,
+            command=command,
+            deadline=deadline,
+            report=report,
+        )
+    if "strong" in only:
+        from lessnoise_paper.studies.learning.strong import run_strong
+
+        run_strong(
+            data=data, out=out, seeds=seeds, device=place, command=command, records=records, only=strong, report=report
+        )
+
+
+def _anonymous(words: Sequence[str]) -> str:
+    """The command as typed, but for folders."""
+    hidden = {"--data": "DATA", "--out": "OUT"}
+    shown = [hidden.get(words[i - 1], word) if i else word for i, word in enumerate(words)]
+    return " ".join(shown)
+
+
+if __name__ == "__main__":
+    main()

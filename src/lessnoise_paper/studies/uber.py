@@ -1,0 +1,226 @@
+"""Case study I of Ji & Li 2024: pickup counts of New York City, as published and on equal terms.
+
+Three parts. The paper's settings: R1SMG at epsilon = 1e-5, the others at 0.5, then all at 1e-5 (its appendix D). The
+honest comparison: every mechanism at the same *exact* (epsilon, delta). The reconstruction: how often rounding one
+published R1SMG release returns the raw table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.errors import ClaimWarning
+from lessnoise.guarantees import Guarantee, Neighbours
+from lessnoise.mechanism.catalogue import Request, find
+from lessnoise.mechanism.counts import Dawa
+from lessnoise.query import Answer, Histogram
+from lessnoise_paper.data import BOUNDS, synthetic_city, uber_pickups
+from lessnoise_paper.data.uber import FIGURE_BOUNDS, WINDOW, WINDOW_BOUNDS, WINDOW_ROWS
+from lessnoise_paper.studies.uber_results import SYNTHETIC_CITY, Attack, Losses, StudyRow, UberResult
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.mechanism import Mechanism
+
+    Array = NDArray[np.float64]
+    Progress = Callable[[str, int, int], None]
+
+__all__ = ["Attack", "Losses", "StudyRow", "UberResult", "run_uber"]
+
+SYNTHETIC = "synthetic"
+EPSILON, STRICT_EPSILON, DELTA = 0.5, 1e-5, 1e-7
+PUBLISHED = "r1smg-published"
+ATTACKED = (PUBLISHED, "analytic-gaussian")
+
+# What the paper says of the mean loss over the valid cells (section 7, "Utility boosting and stability").
+PAPER_MEANS = {PUBLISHED: 1.5e4, "classic-gaussian": 5e4, "analytic-gaussian": 5e4, "mvg-published": 5e4}
+
+# As the paper ran them: H_b and DAWA by their authors' code, which protects one record added or removed.
+_PAPER = (PUBLISHED, "classic-gaussian", "analytic-gaussian", "mvg-published", "mgm", "dawa-dpcomp", "hb")
+_HONEST = (
+    "least-noise",
+    "analytic-gaussian",
+    "l2",
+    "discrete-gaussian",
+    "laplace",
+    "hb",
+    "hb-gaussian",
+    "dawa",
+    "mvg",
+    "r1smg",
+)
+_TRUE = ("least-noise", "analytic-gaussian", "l2", "discrete-gaussian", "r1smg")
+_OWN_RELATION = {"dawa-dpcomp": Neighbours.ADD_REMOVE, "hb": Neighbours.ADD_REMOVE}
+
+
+def run_uber(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    repetitions: int = 100,
+    attack_releases: int = 10_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> UberResult:
+    """Run the study on the pickups in the folder ``data``, or on the synthetic city if it is "synthetic".
+
+    The releases are seeded, so they are not private; the pickups are public. ``progress(label, done, total)`` is
+    called before each step and at the end.
+    """
+    repetitions = validation.whole_number("repetitions", repetitions, minimum=2)
+    attack_releases = validation.whole_number("attack_releases", attack_releases)
+    seed = validation.whole_number("seed", seed, minimum=0)
+    name, points, box, map_box = _points(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClaimWarning)  # the tables say it, with numbers
+        counts, city = cell_counts(points, box), cell_counts(points, map_box)
+        return _Study(counts, city, repetitions, seed, progress).run(name, len(points), attack_releases)
+
+
+def cell_counts(points: Array, bounds: Any) -> Answer:  # noqa: ANN401
+    """The true counts on 89 x 89 cells, for one pickup replaced."""
+    query = Histogram.grid(["latitude", "longitude"], bins=(89, 89), bounds=bounds)
+    return query.answer(points, neighbours=Neighbours.REPLACE)
+
+
+def _points(data: str | os.PathLike[str] | None) -> tuple[str, Array, Any, Any]:
+    if data is not None and str(data) == SYNTHETIC:
+        return SYNTHETIC_CITY, synthetic_city(pickups=WINDOW_ROWS), BOUNDS, BOUNDS
+    return f"Uber pickups in New York City, {WINDOW}", uber_pickups(data), WINDOW_BOUNDS, FIGURE_BOUNDS
+
+
+class _Study:
+    """The steps, each with a random stream of its own, so that none depends on what ran before."""
+
+    def __init__(self, counts: Answer, city: Answer, repetitions: int, seed: int, progress: Progress | None) -> None:
+        self.counts, self.city, self.repetitions, self.seed = counts, city, repetitions, seed
+        self.valid = counts.value > 0
+        self.progress = progress
+        self.total = 2 * len(_PAPER) + len(_HONEST) + len(_TRUE) + len(ATTACKED)
+        self.done = 0
+
+    def run(self, name: str, pickups: int, attack_releases: int) -> UberResult:
+        relation = Neighbours.REPLACE
+        target = Guarantee(EPSILON, DELTA, relation)
+        paper = [
+            self._row(
+                key,
+                STRICT_EPSILON if key == PUBLISHED else EPSILON,
+                DELTA,
+                "paper",
+                None if name == SYNTHETIC_CITY else PAPER_MEANS.get(key),
+            )
+            for key in _PAPER
+        ]
+        strict = [self._row(key, STRICT_EPSILON, DELTA, "strict") for key in _PAPER]
+        honest = [self._row(key, EPSILON, DELTA, "honest") for key in _HONEST]
+        published = paper[0].mechanism
+        true_target = Guarantee(STRICT_EPSILON, published.delta(STRICT_EPSILON).upper, relation)
+        true = [self._row(key, STRICT_EPSILON, true_target.delta, "true", with_map=False) for key in _TRUE]
+        by_key = {row.key: row for row in paper}
+        attacks = [self._attack(by_key[key], attack_releases) for key in ATTACKED]
+        facts = {
+            "sigma_star": published.expected_loss,
+            "delta_at_1e-5": published.delta(STRICT_EPSILON).lower,
+            "delta_at_0.5": published.delta(EPSILON).lower,
+            "epsilon_at_1e-7": published.epsilon(DELTA).lower,
+        }
+        self._step("done")
+        return UberResult(
+            name,
+            pickups,
+            self.counts,
+            self.city,
+            self.repetitions,
+            self.seed,
+            tuple(paper),
+            tuple(strict),
+            tuple(sorted(honest, key=lambda row: row.losses.mean_valid)),
+            tuple(sorted(true, key=lambda row: row.losses.mean_valid)),
+            target,
+            true_target,
+            tuple(attacks),
+            facts,
+        )
+
+    def _row(
+        self,
+        key: str,
+        epsilon: float,
+        delta: float,
+        part: str,
+        paper_mean: float | None = None,
+        with_map: bool = True,
+    ) -> StudyRow:
+        entry = find(key)
+        self._step(f"{entry.label}, epsilon = {epsilon:g}")
+        published = part in ("paper", "strict")
+        relation = _OWN_RELATION.get(key, Neighbours.REPLACE) if published else Neighbours.REPLACE
+        mechanism = entry.build(
+            Request(
+                epsilon=epsilon,
+                delta=delta,
+                sensitivity=self.counts.query.sensitivity(relation),
+                shape=self.counts.shape,
+                neighbours=relation,
+                l1_sensitivity=self.counts.query.l1_sensitivity(relation),
+                bound=float(WINDOW_ROWS),  # all pickups in one cell
+                integer=True,
+                counts=True,
+            )
+        )
+        rng = self._rng(part, key)
+        released = None
+        if with_map:
+            released = np.where(self.city.value > 0, mechanism.release(self.city.value, rng).value, 0.0)
+            released.setflags(write=False)
+        losses = self._losses(mechanism, rng)
+        return StudyRow(key, entry.label, mechanism, mechanism.check(), losses, released, paper_mean)
+
+    def _losses(self, mechanism: Mechanism, rng: np.random.Generator) -> Losses:
+        valid, whole = [], []
+        for _ in range(self.repetitions):
+            if isinstance(mechanism.law, Dawa):
+                error = mechanism.release(self.counts.value, rng).value - self.counts.value
+            else:
+                error = mechanism.noise(rng).astype(np.float64)
+            squares = error**2
+            valid.append(float(squares[self.valid].sum()))
+            whole.append(float(squares.sum()))
+        expected = None if isinstance(mechanism.law, Dawa) else mechanism.expected_loss
+        shaped = expected is not None and not mechanism.name.startswith("hb")
+        return Losses(
+            valid=np.array(valid),
+            whole=np.array(whole),
+            # Every cell's noise has the same variance in all of these mechanisms.
+            expected_valid=None if expected is None else expected * float(self.valid.mean()),
+            expected_whole=expected,
+            kurtosis=mechanism.loss_kurtosis if shaped else None,
+            skewness=mechanism.loss_skewness if shaped else None,
+        )
+
+    def _attack(self, row: StudyRow, releases: int) -> Attack:
+        """Rounding returns every raw count if and only if no cell's noise reaches 1/2."""
+        self._step(f"rounding {releases:,} releases of {row.label}")
+        rng = self._rng("attack", row.key)
+        tables = occupied = 0
+        for _ in range(releases):
+            right = np.abs(row.mechanism.noise(rng)) < 0.5
+            tables += bool(right.all())
+            occupied += bool(right[self.valid].all())
+        return Attack(row.key, row.label, releases, tables, occupied)
+
+    def _rng(self, *words: str) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *(byte for word in words for byte in word.encode())])
+
+    def _step(self, label: str) -> None:
+        if self.progress is not None:
+            self.progress(label, self.done, self.total)
+        self.done += 1
