@@ -18,7 +18,7 @@ from opacus import PrivacyEngine
 
 import lessnoise as ln
 from lessnoise import learn
-from lessnoise_paper.studies.learning.networks import module, network
+from lessnoise_paper.training.networks import module, network
 
 BATCH = 256
 

@@ -3,7 +3,7 @@ import pytest
 
 from lessnoise import InvalidInput
 from lessnoise_paper.data import BOUNDS, synthetic_city
-from lessnoise_paper.demo.run import QUERY
+from lessnoise_paper.experiments.demo import QUERY
 
 
 @pytest.fixture(scope="module")

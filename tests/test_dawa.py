@@ -27,7 +27,7 @@ from lessnoise.mechanism.counts.inference import levels_of
 from lessnoise.noise import Stream
 from lessnoise.noise.floats import Floats
 from lessnoise_paper.data import synthetic_city
-from lessnoise_paper.studies.uber import cell_counts
+from lessnoise_paper.experiments.uber import cell_counts
 
 SIGMAS = 6.5
 P_FLOOR = 1e-9

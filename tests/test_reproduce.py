@@ -23,12 +23,12 @@ from outline import Outline
 
 pytestmark = pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 
-WORKS = dict(registry.WORKS)  # a test replaces them
+EXPERIMENTS = dict(registry.EXPERIMENTS)  # a test replaces them
 SMALL = {
     "pca": {"table": "digits", "epsilons": [1.6], "repetitions": 1, "sweeps": 1},
     "counts": {"repetitions": 2, "attack_releases": 400},
     "frontier": {"epsilons": [1.0], "dimensions": [2, 10]},
-    "learning": {"samples": 0},
+    "learning": {"samples": 400},
     "null-space": {"shape": [10, 10], "epsilon": 1e-3, "delta": 1e-5, "sensitivity": 1.0, "samples": 8000},
     "attacks": {"samples": 8000, "rows": 2},
     "claims": {"cases": 7},
@@ -45,9 +45,9 @@ def made():
 
     def get(name):
         if name not in found:
-            work = WORKS[name]
+            work = EXPERIMENTS[name]
             parameters = {**work.parameters(Settings(quick=True)), **SMALL.get(name, {})}
-            found[name] = work.make(None, None, **parameters)
+            found[name] = work.run(None, None, **parameters)
             json.dumps(found[name].numbers, allow_nan=False)  # plain values only
         return found[name]
 
@@ -69,7 +69,7 @@ def assert_upper_end(upper, exact):
 
 @pytest.mark.parametrize("section", registry.SECTIONS, ids=lambda section: section.name)
 def test_every_section_has_words_numbers_pictures_and_exact_privacy(section, made):
-    work = made(section.work)
+    work = made(section.experiment)
     said = section.write(json.loads(json.dumps(work.numbers)))
     assert said.setting
     assert said.ours
@@ -78,7 +78,7 @@ def test_every_section_has_words_numbers_pictures_and_exact_privacy(section, mad
     assert re.search(r"delta|exactly|proved", said.privacy)
     assert said.pictures or said.tables
     for picture in said.pictures:
-        assert picture.file in work.pictures, "every picture shown was made"
+        assert picture.file in work.files, "every picture shown was made"
         assert re.search(r"\d", picture.alt), "the alternative text has the main number"
         assert len(picture.alt) > 20
         assert picture.caption
@@ -91,22 +91,22 @@ def test_every_section_has_words_numbers_pictures_and_exact_privacy(section, mad
 def test_every_table_and_figure_of_the_paper_is_there():
     places = [section.place for section in registry.SECTIONS if not section.ours]
     assert places == ["Table 1", *(f"Figure {number}" for number in range(1, 12))]
-    assert {section.work for section in registry.SECTIONS} == set(registry.WORKS)
+    assert {section.experiment for section in registry.SECTIONS} == set(registry.EXPERIMENTS)
     names = [section.name for section in registry.SECTIONS]
     assert len(set(names)) == len(names)
 
 
 def test_no_picture_is_made_for_nothing(made):
-    for name in registry.WORKS:
+    for name in registry.EXPERIMENTS:
         if name in ("counts", "pca"):
             continue  # their sheets and panels exist for readers of the folder too
         shown = {
             picture.file
-            for section in registry.SECTIONS
-            if section.work == name
+            for section in (*registry.SECTIONS, *registry.STUDY_SECTIONS)
+            if section.experiment == name
             for picture in section.write(made(name).numbers).pictures
         }
-        assert shown == set(made(name).pictures)
+        assert shown == set(made(name).files)
 
 
 # Numbers by other routes.
@@ -223,12 +223,12 @@ def test_counts_have_the_losses_that_theory_expects(made):
 
 
 def test_curves_are_the_exact_ones(made):
-    numbers = made("curves").numbers
+    numbers = made("demo").numbers
     row = next(row for row in numbers["rows"] if row["key"] == "r1smg-published-paper")
     for epsilon, upper in row["curve"][:: max(1, len(row["curve"]) // 4)]:
         case = r1smg_case(7921, 1e-5, 1e-7, math.sqrt(2.0), at=epsilon)
         assert upper == pytest.approx(oracles.delta_positive(case), rel=1e-4)
-    said = words.ours.curves(numbers)
+    said = words.demo.curves(numbers)
     assert "0.2166" in said.privacy
 
 
@@ -248,7 +248,7 @@ def test_components_have_known_exact_deltas(made):
 
 def test_learning_shows_the_stored_runs(made):
     numbers = made("learning").numbers
-    from lessnoise_paper.studies.learning import results
+    from lessnoise_paper.training import results
 
     stored = results.read("mnist")
     runs = [run for run in stored["runs"] if run["method"] == "r1smg-published" and run["epsilon"] == 1.795]
@@ -269,15 +269,16 @@ def test_learning_shows_the_stored_runs(made):
 
 def test_learning_words_tell_what_an_attack_on_one_step_proves(made):
     numbers = json.loads(json.dumps(made("learning").numbers))
-    assert "Was a record" not in words.learning.figure_7(numbers).shows
     shares = {"right_guesses_proved": 0.96999, "right_guesses_claimed": 0.67101, "right_guesses_limit": 0.67501}
     numbers["membership"] = [
-        {"method": method, **shares, "audit": {"confidence": 0.999}} for method in ("r1smg-published", "dpsgd")
+        {"method": method, **shares, "training_claimed_epsilon": 1.795, "audit": {"confidence": 0.999}}
+        for method in ("r1smg-published", "dpsgd")
     ]
-    said = words.learning.figure_7(numbers).shows
-    assert "at least 96.9% right, with 99.9% confidence" in said, "what is proved is rounded down"
-    assert "allows 67.2%" in said, "what is possible is rounded up"
-    assert "exceed 67.6%" in said
+    said = words.learning.membership(numbers)
+    assert "99.9% confidence" in said.setting
+    assert "at least 96.9% right" in said.ours, "what is proved is rounded down"
+    assert "allows 67.2%" in said.ours, "what is possible is rounded up"
+    assert "exceed 67.6%" in said.privacy
 
 
 # Words follow numbers.
@@ -363,10 +364,11 @@ def test_the_count_query_is_the_papers():
 def run(made, tmp_path_factory):
     """A whole report of the small computations."""
     works = {
-        name: replace(work, make=lambda _folder, _progress, name=name, **_: made(name)) for name, work in WORKS.items()
+        name: replace(work, run=lambda _folder, _progress, name=name, **_: made(name))
+        for name, work in EXPERIMENTS.items()
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "WORKS", works)
+        patch.setattr(registry, "EXPERIMENTS", works)
         return reproduce(tmp_path_factory.mktemp("report"), Settings(quick=True), jobs=1)
 
 
@@ -399,7 +401,7 @@ def test_the_page_needs_nothing_from_elsewhere(page):
 def test_every_figure_has_alternative_text_with_a_number_and_a_caption(page, run):
     outline = Outline(page)
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
-    shown = sum(len(section.write(run.outcomes[section.work].numbers).pictures) for section in run.sections)
+    shown = sum(len(section.write(run.outcomes[section.experiment].numbers).pictures) for section in run.sections)
     assert len(figures) == shown == len(outline.all("figure")) > 30
     for one in figures:
         label = re.search(r'(?:<svg [^>]*aria-label|<img [^>]*alt)="([^"]{20,})"', one)
@@ -438,9 +440,9 @@ def test_the_manifest_describes_every_file(run):
     assert manifest["versions"]["numpy"] == np.__version__
     assert manifest["versions"]["python"] == platform.python_version()
     assert manifest["private"] is False
-    assert {work["status"] for work in manifest["works"].values()} == {"made"}
-    assert manifest["works"]["angle"]["parameters"]["seed"] == 0
-    assert {path.split(".")[-1] for path in there} == {"html", "json", "svg", "png"}
+    assert {work["status"] for work in manifest["experiments"].values()} == {"made"}
+    assert manifest["experiments"]["angle"]["parameters"]["seed"] == 0
+    assert {path.split(".")[-1] for path in there} == {"html", "json", "svg", "png", "csv"}
 
 
 WIDER_THAN_THE_SCREEN = """(() => {
@@ -501,7 +503,7 @@ def test_colours_follow_the_page_and_stay_readable():
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     from lessnoise.report.canvas import COLOURS, INK
-    from lessnoise_paper.demo.pictures import VERDICT_COLOURS
+    from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
 
     paper = luminance(night("#ffffff"))
     for colour in (INK, "#444444", *COLOURS.values(), VERDICT_COLOURS["holds"], VERDICT_COLOURS["fails"]):

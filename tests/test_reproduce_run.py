@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from lessnoise import InvalidInput
 from lessnoise.cli import app
 from lessnoise.errors import MissingExtra
-from lessnoise_paper import Made, Picture, Section, Settings, Words, Work, registry, reproduce, store
+from lessnoise_paper import Experiment, Picture, Result, Section, Settings, Words, registry, reproduce, store
 from lessnoise_paper import run as run_module
 
 PICTURE = b'<svg viewBox="0 0 1 1"><g style="fill: #222222"></g></svg>'
@@ -22,7 +22,7 @@ class Toy:
     def __init__(self):
         self.calls = []
         self.trouble = {}
-        self.works = {name: Work(name, self.parameters, self.maker(name)) for name in ("one", "two", "three")}
+        self.works = {name: Experiment(name, self.parameters, self.maker(name)) for name in ("one", "two", "three")}
         self.sections = tuple(
             Section(f"fig-{name}", f"Picture {name}", "Figure 1" if name == "one" else "", name, self.words(name))
             for name in self.works
@@ -38,7 +38,7 @@ class Toy:
             progress("half way", 1, 2)
             if name in self.trouble:
                 raise self.trouble[name]
-            return Made({"value": seed + size}, {f"{name}.svg": PICTURE})
+            return Result({"value": seed + size}, {f"{name}.svg": PICTURE})
 
         return make
 
@@ -54,7 +54,7 @@ class Toy:
 @pytest.fixture
 def toy(monkeypatch):
     toy = Toy()
-    monkeypatch.setattr(registry, "WORKS", toy.works)
+    monkeypatch.setattr(registry, "EXPERIMENTS", toy.works)
     monkeypatch.setattr(registry, "SECTIONS", toy.sections)
     return toy
 
@@ -94,7 +94,7 @@ def test_changed_code_is_computed_again(toy, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        ("data/two.json", b'{"work": "two"'),
+        ("data/two.json", b'{"experiment": "two"'),
         ("data/two.json", b"[]"),
         ("data/two.json", None),
         ("figures/two.svg", b"<svg></svg>"),
@@ -122,7 +122,9 @@ def test_an_interrupted_run_loses_only_what_was_under_way(toy, tmp_path):
 
 
 def test_a_result_that_cannot_be_stored_leaves_nothing_behind(toy, tmp_path):
-    toy.works["two"] = Work("two", toy.parameters, lambda *_, **__: Made({"value": float("nan")}, {"two.svg": PICTURE}))
+    toy.works["two"] = Experiment(
+        "two", toy.parameters, lambda *_, **__: Result({"value": float("nan")}, {"two.svg": PICTURE})
+    )
     run = reproduce(tmp_path, jobs=1)
     assert statuses(run) == {"one": "made", "two": "failed", "three": "made"}
     assert not (tmp_path / "figures" / "two.svg").exists()
@@ -151,8 +153,8 @@ def test_one_that_cannot_run_is_named_at_its_place_and_others_are_there(toy, tmp
     assert "value 2" in page
     assert "<zero>" not in page
     manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["works"]["two"]["status"] == status
-    assert str(trouble) in manifest["works"]["two"]["reason"]
+    assert manifest["experiments"]["two"]["status"] == status
+    assert str(trouble) in manifest["experiments"]["two"]["reason"]
     assert "data/two.json" not in manifest["files"]
 
 
@@ -224,8 +226,8 @@ def test_processes_give_the_same_numbers_as_one(tmp_path):
     assert statuses(apart) == {"range-of-epsilon": "made", "angle": "made"}
     for name in apart.outcomes:
         assert apart.outcomes[name].numbers == together.outcomes[name].numbers
-        pictures = apart.outcomes[name].record["pictures"]
-        assert pictures == together.outcomes[name].record["pictures"]
+        pictures = json.loads((tmp_path / "apart" / "data" / f"{name}.json").read_text())["files"]
+        assert pictures == json.loads((tmp_path / "together" / "data" / f"{name}.json").read_text())["files"]
     assert {work for work, *_ in heard} == {"range-of-epsilon", "angle"}
 
 

@@ -11,8 +11,10 @@ import pytest
 
 import lessnoise as ln
 from lessnoise import learn
-from lessnoise_paper.studies.learning import data, results, settings
-from lessnoise_paper.studies.learning.membership import membership
+from lessnoise_paper import Settings, registry, single_page
+from lessnoise_paper.experiments import learning as experiment
+from lessnoise_paper.training import data, results, settings
+from lessnoise_paper.training.membership import membership
 
 EXTRA = "needs the extra: pip install 'lessnoise[learn]'"
 
@@ -87,7 +89,7 @@ def test_what_the_stored_plans_say():
 
 
 def test_networks_have_the_tutorials_parameters(torch):
-    from lessnoise_paper.studies.learning.networks import module, network
+    from lessnoise_paper.training.networks import module, network
 
     for name, case in settings.CASES.items():
         assert network(name).parameters == case.parameters
@@ -104,8 +106,8 @@ def test_clipped_sums_are_those_of_opacus(torch, name):
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
-    from lessnoise_paper.studies.learning.networks import module, network
-    from lessnoise_paper.studies.learning.trainer import Ensemble, Run
+    from lessnoise_paper.training.networks import module, network
+    from lessnoise_paper.training.trainer import Ensemble, Run
 
     net = network(name)
     runs = [Run("a", 1.0, 3, None, 0.5), Run("b", 1.0, 4, None, 6.0)]  # all are clipped, some are
@@ -140,7 +142,7 @@ def test_clipped_sums_are_those_of_opacus(torch, name):
 
 
 def test_noise_of_an_ensemble_has_each_law(torch):
-    from lessnoise_paper.studies.learning.trainer import Noise, Run
+    from lessnoise_paper.training.trainer import Noise, Run
 
     laws = [None, ln.Radial(40, 2, 3.0), ln.Radial(1, 2, 3.0), ln.Radial(40, 1, 0.2)]
     noise = Noise([Run("x", 1.0, 0, law, 1.0) for law in laws], 40, torch.device("cpu"))
@@ -159,7 +161,7 @@ def test_noise_of_an_ensemble_has_each_law(torch):
 
 
 def test_batches_of_an_ensemble_are_poisson_samples(torch):
-    from lessnoise_paper.studies.learning.trainer import poisson_batches
+    from lessnoise_paper.training.trainer import poisson_batches
 
     generator = torch.Generator().manual_seed(0)
     sizes, counts = [], np.zeros(500)
@@ -178,7 +180,7 @@ def test_batches_of_an_ensemble_are_poisson_samples(torch):
 
 def test_a_short_run_learns_resumes_and_refuses_other_settings(torch, tmp_path):
     """One epoch at a time on 300 records; interrupted and resumed is the same as in one go."""
-    from lessnoise_paper.studies.learning.run import runs_of, train_case
+    from lessnoise_paper.training.run import runs_of, train_case
 
     case = settings.Case("mnist", 300, 26010, 2, settings.CASES["mnist"].budgets, batch=30, learning_rate=0.2)
     images, runs = small(), runs_of(settings.CASES["mnist"], [0])
@@ -199,7 +201,7 @@ def test_a_short_run_learns_resumes_and_refuses_other_settings(torch, tmp_path):
 
 
 def test_the_published_noise_trains_as_the_paper_says_and_exact_noise_does_not(torch, tmp_path):
-    from lessnoise_paper.studies.learning.run import runs_of, train_case
+    from lessnoise_paper.training.run import runs_of, train_case
 
     case = settings.Case("mnist", 300, 26010, 3, settings.CASES["mnist"].budgets, batch=100, learning_rate=0.5)
     runs = [run for run in runs_of(settings.CASES["mnist"], [0]) if run.epsilon != 16.983]
@@ -216,7 +218,7 @@ MNIST_FOLDER = next(Path(os.environ.get("LESSNOISE_DATA", "none")).glob("**/trai
 
 @pytest.mark.skipif(MNIST_FOLDER is None, reason="$LESSNOISE_DATA names no folder with MNIST")
 def test_one_epoch_on_the_first_records_of_mnist(torch, tmp_path, monkeypatch):
-    from lessnoise_paper.studies.learning import run
+    from lessnoise_paper.training import run
 
     images = data.load("mnist", MNIST_FOLDER.parent)
     few = data.Images(*(part[:400] for part in images))
@@ -290,7 +292,7 @@ def test_cifar_archive_is_read_colour_by_colour(tmp_path, monkeypatch):
 
 
 def test_scattering_is_blind_to_small_shifts_and_keeps_energy(torch):
-    from lessnoise_paper.studies.learning.features import _filters, scattering
+    from lessnoise_paper.training.features import _filters, scattering
 
     generator = torch.Generator().manual_seed(0)
     image = torch.zeros(1, 1, 28, 28)
@@ -308,7 +310,7 @@ def test_scattering_is_blind_to_small_shifts_and_keeps_energy(torch):
 
 def test_strong_gradients_are_those_of_autograd(torch):
     """Clipped sums over records whose gradient is the mean over two views, against one backward pass a record."""
-    from lessnoise_paper.studies.learning.strong import clipped_sum, grams_of
+    from lessnoise_paper.training.strong import clipped_sum, grams_of
 
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(2, 9, 6, generator=generator)
@@ -333,7 +335,7 @@ def test_strong_gradients_are_those_of_autograd(torch):
 
 
 def test_strong_training_learns(torch):
-    from lessnoise_paper.studies.learning.strong import accuracy, features_of, train
+    from lessnoise_paper.training.strong import accuracy, features_of, train
 
     images = small(250)
     recipe = replace(settings.STRONG["mnist"], batch=125, records=250, steps=60)
@@ -347,7 +349,7 @@ def test_strong_training_learns(torch):
 
 
 def test_learning_rates_are_tried_on_held_out_records(torch, monkeypatch, tmp_path):
-    from lessnoise_paper.studies.learning import strong
+    from lessnoise_paper.training import strong
 
     monkeypatch.setattr(strong, "load", lambda name, folder: small(150))
     lines = []
@@ -374,8 +376,6 @@ def fake(folder):
 
 
 def test_tables_and_pictures_come_from_the_result_files(tmp_path):
-    from lessnoise_paper.studies.learning.page import learning_files
-
     fake(tmp_path)
     rows = results.table(lambda name: results.read(name, tmp_path))
     by_name = {(row.method, row.epsilon): row for row in rows}
@@ -387,7 +387,8 @@ def test_tables_and_pictures_come_from_the_result_files(tmp_path):
     assert by_name["strong", 1.795].accuracy == pytest.approx(0.981)
     curve = results.curves(results.read("mnist", tmp_path))[0]
     assert curve.test[0].tolist() == pytest.approx([0.5, 0.4, 0.6])
-    files = learning_files(lambda name: results.read(name, tmp_path))
+    options = {"seed": 0, "samples": 0, "results_folder": str(tmp_path)}
+    files = single_page(registry.TRAINING, Settings(options={"learning": options}))
     assert set(files) == {"index.html", "numbers.json", "mnist.svg"}
     assert files["mnist.svg"].startswith(b"<?xml")
     page = files["index.html"].decode()
@@ -458,8 +459,6 @@ def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
 
 def test_the_attackers_picture_shows_the_laws_along_the_gradient():
     """Places are around 0 without the record and 1 with it, as far apart as the noise lets them be."""
-    from lessnoise_paper.studies.learning.page import learning_files
-
     case = settings.CASES["mnist"]
     found = []
     for method, spread in (("r1smg-published", 1.68 / math.sqrt(case.parameters)), ("dpsgd", 1.1)):
@@ -475,9 +474,9 @@ def test_the_attackers_picture_shows_the_laws_along_the_gradient():
     assert (found[0].scores_without < 0.5).all()
     assert (found[0].scores_with > 0.5).all()
     assert (found[1].scores_without > 0.5).mean() > 0.2
-    files = learning_files(lambda name: None, found)
-    assert set(files) == {"index.html", "numbers.json", "membership.svg"}
-    assert json.loads(files["numbers.json"])["membership"][0]["training_claimed_epsilon"] == 1.795
+    result = experiment.collected(lambda name: None, found)
+    assert set(result.files) == {"learning-membership.svg"}
+    assert result.numbers["membership"][0]["training_claimed_epsilon"] == 1.795
 
 
 def command(*arguments):
@@ -508,7 +507,7 @@ def test_a_shorter_or_smaller_run_says_its_own_guarantee():
 
 
 def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
-    from lessnoise_paper.studies.learning import run
+    from lessnoise_paper.training import run
 
     monkeypatch.setattr(run, "load", lambda name, folder: small(120))
     answer = command(

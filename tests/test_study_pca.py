@@ -12,9 +12,9 @@ import lessnoise as ln
 from lessnoise.cli import app
 from lessnoise_paper.data import tables
 from lessnoise_paper.data.tables import FeatureTable, feature_table
-from lessnoise_paper.studies.pca import Bench, digits_study, eigenpairs, run_pca
-from lessnoise_paper.studies.pca_pictures import FIGURES
-from lessnoise_paper.studies.pca_result import PARTS, PcaStudy
+from lessnoise_paper.experiments.components import Bench, digits_study, eigenpairs, run_pca
+from lessnoise_paper.experiments.components_pictures import FIGURES
+from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_the_digits_in_one_call():
 
 def test_a_wide_table_has_its_leading_components_alone(monkeypatch, small_table):
     whole = Bench(small_table, 0.8, 2, 0)
-    monkeypatch.setattr("lessnoise_paper.studies.pca.WIDE", 5)
+    monkeypatch.setattr("lessnoise_paper.experiments.components.WIDE", 5)
     wide = run_pca(small_table, epsilons=(500.0,), components=2, repetitions=1)
     assert wide.measured == 2
     np.testing.assert_allclose(wide.spectrum, whole.values[: len(wide.spectrum)], rtol=1e-5)
@@ -133,12 +133,14 @@ def test_the_command_writes_numbers_and_pictures(monkeypatch, small_table, tmp_p
     assert values["private"] is False
     assert {point["part"] for point in values["points"]} == set(PARTS)
     assert sorted(path.name for path in out.iterdir()) == [
-        "equal.png",
+        "equal.svg",
+        "index.html",
         "numbers.json",
-        "published.png",
-        "scree.png",
-        "small.png",
+        "published.svg",
+        "scree.svg",
+        "small.svg",
     ]
+    (out / "index.html").write_text("mine")
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 2
     assert "exists already" in again.output

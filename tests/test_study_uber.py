@@ -16,11 +16,13 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from lessnoise.cli import app
+from lessnoise_paper import Settings, registry, single_page
 from lessnoise_paper.data import fetch, uber_pickups
 from lessnoise_paper.data.fetch import PublicFile, read_public
 from lessnoise_paper.data.uber import WINDOW_BOUNDS
-from lessnoise_paper.studies.uber import PAPER_MEANS, Attack, cell_counts, run_uber
-from lessnoise_paper.studies.uber_page import NAMES, page_html, table_csv, uber_files
+from lessnoise_paper.experiments import counts as experiment
+from lessnoise_paper.experiments.rows import Reconstruction
+from lessnoise_paper.experiments.uber import PAPER_MEANS, cell_counts, run_uber
 from outline import Outline
 
 SIGMAS = 6.5
@@ -166,7 +168,7 @@ def test_the_honest_rows_keep_one_exact_target(result):
 
 def test_rounding_attack_against_the_closed_law(result):
     published, gaussian = result.attacks
-    assert gaussian.tables == 0
+    assert gaussian.exact_tables == 0
     # n = sqrt(sigma*) z v stays below 1/2 everywhere if |z| < 1/(2 sqrt(sigma*) max|v|), v being a random direction.
     rng = np.random.default_rng(9)
     normals = rng.standard_normal((400, 7921))
@@ -178,11 +180,11 @@ def test_rounding_attack_against_the_closed_law(result):
     assert abs(published.share - share) < error
     low, high = published.interval()
     assert low <= published.share <= high
-    assert published.occupied >= published.tables > 0
+    assert published.occupied >= published.exact_tables > 0
 
 
 def test_intervals_are_clopper_and_pearson():
-    low, high = Attack("key", "label", 100, 0, 0).interval()
+    low, high = Reconstruction("key", "label", 100, 0, 0).interval()
     assert low == 0.0
     assert high == pytest.approx(1 - 0.005 ** (1 / 100))
 
@@ -198,21 +200,31 @@ def test_seeds_decide_everything():
 # What is written.
 
 
-def test_the_page_is_self_contained_and_says_the_numbers(result):
-    html = page_html(result)
+@pytest.fixture(scope="module")
+def files(result):
+    """What the command writes, from the same computation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "run_uber", lambda *_, **__: result)
+        return single_page(registry.COUNTS, Settings(quick=True))
+
+
+def test_the_page_is_self_contained_and_says_the_numbers(files):
+    html = files["index.html"].decode()
     outline = Outline(html)
     assert outline.unbalanced == outline.open == []
-    assert all(reference.startswith("data:") for reference in outline.references)
+    assert all(reference.startswith(("data:", "#")) for reference in outline.references)
     assert all(image["alt"] for image in outline.all("img"))
-    assert len(outline.all("img")) == 3 + 8 + 6 + 8
+    assert len(outline.all("img")) == 8 + 6 + 10  # maps: the paper's with the truth, all at 1e-5, equal privacy
+    assert len(outline.all("svg")) == 3
     assert "0.2166" in html
     assert "synthetic city" in html
     assert "nan" not in re.sub(r"base64,[^\"]*", "", html)
     assert not re.search(r"https?://", re.sub(r"base64,[^\"]*", "", html))
+    assert "rounded" in html
 
 
-def test_the_table_has_a_line_for_every_row(result):
-    lines = list(csv.DictReader(io.StringIO(table_csv(result))))
+def test_the_table_has_a_line_for_every_row(result, files):
+    lines = list(csv.DictReader(io.StringIO(files["table.csv"].decode())))
     rows = [*result.paper, *result.strict, *result.honest, *result.true]
     assert [line["mechanism"] for line in lines] == [row.label for row in rows]
     for line, row in zip(lines, rows, strict=True):
@@ -220,9 +232,8 @@ def test_the_table_has_a_line_for_every_row(result):
         assert float(line["mean_loss_occupied"]) == pytest.approx(row.losses.valid.mean())
 
 
-def test_files_have_their_formats(result):
-    files = uber_files(result)
-    assert tuple(files) == NAMES
+def test_files_have_their_formats(files):
+    assert {"index.html", "numbers.json", "table.csv", "maps.png", "losses.svg", "densities.svg"} <= set(files)
     for name, content in files.items():
         start = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!DOCTYPE", "json": b"{", "csv": b"setting"}
         assert content.startswith(start[name.rsplit(".", 1)[1]])
@@ -233,7 +244,7 @@ def test_one_command_writes_all_and_replaces_only_its_own(tmp_path):
     arguments = ["study", "uber", "--data", "synthetic", "--quick", "--repetitions", "2", "--out", str(out), "--json"]
     first = CliRunner().invoke(app, arguments)
     assert first.exit_code == 0, first.output
-    assert {path.name for path in out.iterdir()} == set(NAMES)
+    assert {"index.html", "numbers.json", "table.csv", "maps.png"} <= {path.name for path in out.iterdir()}
     printed = json.loads(first.stdout)
     assert printed == json.loads((out / "numbers.json").read_text())
     assert printed["private"] is False

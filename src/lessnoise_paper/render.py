@@ -1,4 +1,4 @@
-"""The report: one self-contained page. Its numbers come from the stored results, through the words of each section."""
+"""Pages: each one self-contained. Numbers come from the results, through the words of each section."""
 
 from __future__ import annotations
 
@@ -9,68 +9,53 @@ from typing import TYPE_CHECKING
 from lessnoise.report.html import count_word, document, embedded, prose, table
 from lessnoise.report.inline import colour_rules, inline_svg
 from lessnoise_paper import store
-from lessnoise_paper.demo.page import PAPER
 from lessnoise_paper.render_style import CSS
 from lessnoise_paper.sections.common import chip
 
 if TYPE_CHECKING:
-    from lessnoise_paper.model import Fact, Picture, Section, Words
-    from lessnoise_paper.run import Outcome, Run
+    from lessnoise_paper.model import Fact, Outcome, Page, Picture, Section, Words
 
+PAPER = "Ji & Li, Less is More: Revisiting the Gaussian Mechanism for Differential Privacy, USENIX Security 2024"
 _REMEDIES = {
     "left out": "It is left out because data or a library is missing",
     "failed": "Its computation ended with an error, which is a defect of lessnoise or of this machine",
 }
 
 
-def report_html(run: Run) -> str:
+def page_html(shown: Page) -> str:
     """The whole page as text."""
-    title = "Less is more? Every figure and table, with its exact privacy"
-    words = {section.name: _words(section, run) for section in run.sections}
+    title = shown.selection.title
+    words = {section.name: _words(section, shown) for section in shown.sections}
     body = "\n".join(
         [
             '<a class="skip" href="#main">Skip the contents</a>',
-            f"<header>\n<h1>{escape(title)}</h1>\n{_introduction(run)}\n{_summary(words)}\n</header>",
+            f"<header>\n<h1>{escape(title)}</h1>\n{_introduction(shown)}\n{_summary(words)}\n</header>",
             '<div class="frame">',
-            _contents(run, words),
+            _contents(shown, words),
             '<main id="main">',
-            _part("The paper's figures and tables", [s for s in run.sections if not s.ours], run, words),
-            _part("Ours", [s for s in run.sections if s.ours], run, words),
-            _explorer(run),
+            _part("The paper's figures and tables", [s for s in shown.sections if not s.ours], shown, words),
+            _part("Ours", [s for s in shown.sections if s.ours], shown, words),
+            _explorer(shown),
             "</main>",
             "</div>",
-            _footer(run),
+            _footer(shown),
         ]
     )
     page = document(title, body, CSS).replace("<body>", '<body class="report">', 1)
     return page.replace("</style>", f"{colour_rules(page)}</style>", 1)
 
 
-def _words(section: Section, run: Run) -> Words | None:
-    numbers = run.outcomes[section.work].numbers
+def _words(section: Section, shown: Page) -> Words | None:
+    numbers = shown.outcomes[section.experiment].numbers
     return None if numbers is None else section.write(numbers)
 
 
 # The top.
 
 
-def _introduction(run: Run) -> str:
-    lede = (
-        "Ji and Li's paper “Less is More” proposes R1SMG, Gaussian noise along one random direction, and reports "
-        "that it protects data with far less noise than other mechanisms. This page repeats every figure and table "
-        "of the paper, and puts beside each the exact privacy of what is shown, computed rather than trusted. Then "
-        "come comparisons at equal exact privacy, and what less noise can really achieve."
-    )
-    data = (
-        "This is a quick run: it uses embedded data only, a synthetic city and scikit-learn's digits instead of the "
-        "paper's, and fewer repetitions."
-        if run.settings.quick
-        else "This is a full run on public data."
-    )
-    mark = (
-        f"{data} The releases on this page are demonstrations drawn with seed {run.settings.seed}, so that you can "
-        "repeat them. Seeded releases are not private, whatever their mechanism guarantees."
-    )
+def _introduction(shown: Page) -> str:
+    numbers = {name: outcome.numbers for name, outcome in shown.outcomes.items()}
+    lede, mark = shown.selection.introduce(shown.settings, numbers)
     return f'<p class="lede">{prose(lede)}</p>\n<p class="mark">{prose(mark)}</p>'
 
 
@@ -100,16 +85,16 @@ def _facts(facts: list[Fact]) -> str:
     return table(head, rows, "Claimed and exact privacy")
 
 
-def _contents(run: Run, words: dict[str, Words | None]) -> str:
+def _contents(shown: Page, words: dict[str, Words | None]) -> str:
     groups = [
-        ("The paper", [section for section in run.sections if not section.ours]),
-        ("Ours", [section for section in run.sections if section.ours]),
+        ("The paper", [section for section in shown.sections if not section.ours]),
+        ("Ours", [section for section in shown.sections if section.ours]),
     ]
     parts = []
     for title, sections in groups:
         if sections:
             items = "\n".join(_link(section, words[section.name] is None) for section in sections)
-            if title == "Ours" and _has_explorer(run):
+            if title == "Ours" and _has_explorer(shown):
                 items += '\n<li><a href="#explorer">Explore the exact curves</a></li>'
             parts.append(f"<h2>{title}</h2>\n<ul>\n{items}\n</ul>")
     return '<nav aria-label="Contents">\n' + "\n".join(parts) + "\n</nav>"
@@ -126,14 +111,14 @@ def _link(section: Section, missing: bool) -> str:
 # Sections.
 
 
-def _part(title: str, sections: list[Section], run: Run, words: dict[str, Words | None]) -> str:
+def _part(title: str, sections: list[Section], shown: Page, words: dict[str, Words | None]) -> str:
     if not sections:
         return ""
-    parts = [f'<p class="part" role="heading" aria-level="2">{escape(title)}</p>']
+    parts = [f'<p class="part" role="heading" aria-level="2">{escape(title)}</p>'] if shown.manifest else []
     for section in sections:
         found = words[section.name]
-        outcome = run.outcomes[section.work]
-        parts.append(_absent(section, outcome) if found is None else _section(section, found, outcome, run))
+        outcome = shown.outcomes[section.experiment]
+        parts.append(_absent(section, outcome) if found is None else _section(section, found, outcome, shown))
     return "\n".join(parts)
 
 
@@ -142,7 +127,7 @@ def _heading(section: Section) -> str:
     return f'<h2 id="{section.name}-title">{place}{escape(section.title)}</h2>'
 
 
-def _section(section: Section, words: Words, outcome: Outcome, run: Run) -> str:
+def _section(section: Section, words: Words, outcome: Outcome, shown: Page) -> str:
     terms = [
         ("The setting", words.setting, ""),
         ("The paper says", words.paper, ""),
@@ -150,10 +135,11 @@ def _section(section: Section, words: Words, outcome: Outcome, run: Run) -> str:
         ("Exact privacy", words.privacy, ' class="exact failing"' if words.fails else ' class="exact"'),
     ]
     entries = "\n".join(f"<dt>{name}</dt><dd{kind}>{prose(said)}</dd>" for name, said, kind in terms if said)
-    large = [_figure(picture, section, run) for picture in words.pictures if not picture.small]
-    small = [_figure(picture, section, run) for picture in words.pictures if picture.small]
+    large = [_figure(picture, section, shown) for picture in words.pictures if not picture.small]
+    small = [_figure(picture, section, shown) for picture in words.pictures if picture.small]
     maps = '<div class="maps">\n' + "\n".join(small) + "\n</div>" if small else ""
-    files = f"Numbers: {store.DATA}/{outcome.work}.json, beside this page; computed in {outcome.seconds:.0f} s."
+    place = shown.numbers_file.format(outcome.experiment)
+    files = f"Numbers: {place}, beside this page; computed in {outcome.seconds:.0f} s."
     return "\n".join(
         [
             f'<section id="{section.name}" aria-labelledby="{section.name}-title">',
@@ -169,8 +155,8 @@ def _section(section: Section, words: Words, outcome: Outcome, run: Run) -> str:
     )
 
 
-def _figure(picture: Picture, section: Section, run: Run) -> str:
-    content = (run.out / store.FIGURES / picture.file).read_bytes()
+def _figure(picture: Picture, section: Section, shown: Page) -> str:
+    content = shown.file(picture.file)
     title = f"<strong>{prose(picture.title)}</strong>, " if picture.title else ""
     caption = f"<figcaption>{title}{prose(picture.caption)}</figcaption>"
     if picture.file.endswith(".svg"):
@@ -192,14 +178,14 @@ def _absent(section: Section, outcome: Outcome) -> str:
     )
 
 
-def _has_explorer(run: Run) -> bool:
-    """Whether the exact curves, which the explorer belongs to, are part of the report."""
-    return any(section.name == "curves" for section in run.sections)
+def _has_explorer(shown: Page) -> bool:
+    """Whether the exact curves, which the explorer belongs to, are part of a report."""
+    return bool(shown.manifest) and any(section.name == "curves" for section in shown.sections)
 
 
-def _explorer(run: Run) -> str:
+def _explorer(shown: Page) -> str:
     """The exact-curve explorer, computed in the page."""
-    if not _has_explorer(run):
+    if not _has_explorer(shown):
         return ""
     from lessnoise.report.explorer import fragment
 
@@ -213,17 +199,22 @@ def _explorer(run: Run) -> str:
     )
 
 
-def _footer(run: Run) -> str:
-    missing = run.missing
+def _footer(shown: Page) -> str:
+    missing = shown.missing
     state = (
         ""
         if not missing
-        else f" {count_word(len(missing)).capitalize()} of {len(run.outcomes)} computations are missing."
+        else f" {count_word(len(missing)).capitalize()} of {len(shown.outcomes)} computations are missing."
     )
     versions = ", ".join(f"{name} {version}" for name, version in store.versions().items())
+    manifest = (
+        f"The file {shown.manifest} has the versions, seeds, settings and times of this run, and the sha256 of every "
+        "file. "
+        if shown.manifest
+        else ""
+    )
     words = (
-        f"Made by {versions}.{state} The file manifest.json has the versions, seeds, settings and times of this run, "
-        "and the sha256 of every file. Exact privacy is that of real-valued noise, as a bracket with both ends "
+        f"Made by {versions}.{state} {manifest}Exact privacy is that of real-valued noise, as a bracket with both ends "
         f"proved; where one number is shown, both ends round to it. The paper: {PAPER}; figure numbers are those of "
         "its full version."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import platform
@@ -18,57 +19,75 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, LessnoiseError
+from lessnoise.files import write_folder
 from lessnoise_paper import registry, store
-from lessnoise_paper.model import Settings
+from lessnoise_paper.model import Outcome, Page, Settings
+from lessnoise_paper.render import page_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lessnoise_paper.model import Numbers, Section, Work
+    from lessnoise_paper.model import Experiment, Progress, Section, Selection
 
     Listener = Callable[[str, str, int, int], None]
 
 MADE, KEPT, LEFT_OUT, FAILED = "made", "kept", "left out", "failed"
-INDEX, MANIFEST = "index.html", "manifest.json"
+INDEX, NUMBERS, MANIFEST = "index.html", "numbers.json", "manifest.json"
 _WAIT = 0.1  # seconds between looks at the progress of the workers
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """How one computation ended. ``record`` is what is stored, or None, and then ``reason`` says why."""
-
-    work: str
-    status: str
-    seconds: float
-    reason: str = ""
-    record: dict[str, Any] | None = None
-
-    @property
-    def numbers(self) -> Numbers | None:
-        """What was computed."""
-        return None if self.record is None else self.record["numbers"]
-
-
-@dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run: its sections in the report's order, and how the computation of each ended."""
+    """A finished run: its page, the folder it lies in, and how long it took."""
 
     out: Path
-    settings: Settings
-    sections: tuple[Section, ...]
-    outcomes: dict[str, Outcome]
+    page: Page
     seconds: float
+
+    @property
+    def settings(self) -> Settings:
+        """What it ran under."""
+        return self.page.settings
+
+    @property
+    def sections(self) -> Sequence[Section]:
+        """In the report's order."""
+        return self.page.sections
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """How each experiment ended."""
+        return self.page.outcomes
+
+    @property
+    def missing(self) -> list[Outcome]:
+        """What was left out or failed."""
+        return self.page.missing
 
     @property
     def complete(self) -> bool:
         """Every section is in the report."""
         return not self.missing
 
-    @property
-    def missing(self) -> list[Outcome]:
-        """What was left out or failed."""
-        return [outcome for outcome in self.outcomes.values() if outcome.record is None]
+
+def single_page(selection: Selection, settings: Settings, progress: Progress | None = None) -> dict[str, bytes]:
+    """A page of one experiment, computed here and now: the files by name, the page first, then the numbers.
+
+    An error of the experiment is raised, so that nothing is written. Names of pictures go without the experiment's.
+    """
+    (name,) = {section.experiment for section in selection.sections}
+    experiment = registry.EXPERIMENTS[name]
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClaimWarning)  # the page says it, with numbers
+        result = experiment.run(settings.data, progress, **experiment.parameters(settings))
+    text = json.dumps(result.numbers, indent=2, allow_nan=False) + "\n"
+    numbers = json.loads(text)
+    outcome = Outcome(name, MADE, time.perf_counter() - started, numbers=numbers)
+    page = Page(selection, settings, {name: outcome}, result.files.__getitem__, NUMBERS)
+    files = {file.removeprefix(f"{name}-"): content for file, content in result.files.items()}
+    return {INDEX: page_html(page).encode(), NUMBERS: text.encode(), **files}
 
 
 def reproduce(
@@ -80,31 +99,39 @@ def reproduce(
 ) -> Run:
     """Compute what is not there yet, and write report and manifest into the folder ``out``.
 
-    ``only`` names sections; ``listener(work, label, done, total)`` hears of progress. ``jobs`` are processes: one a
-    core if None; with 1 everything runs in this one.
+    ``only`` names sections; ``listener(experiment, label, done, total)`` hears of progress. ``jobs`` are processes: one
+    a core if None; with 1 everything runs in this one.
     """
     settings = settings or Settings()
     validation.whole_number("seed", settings.seed, minimum=0)
-    sections = registry.chosen(only)
+    selection = registry.report(only)
     jobs = len(_cores()) if jobs is None else validation.whole_number("jobs", jobs)
     started = time.perf_counter()
     for folder in (store.DATA, store.FIGURES):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    tell = listener or (lambda _work, _label, _done, _total: None)
-    wanted = {section.work for section in sections}
+    tell = listener or (lambda _experiment, _label, _done, _total: None)
+    wanted = {section.experiment for section in selection.sections}
     outcomes: dict[str, Outcome] = {}
-    todo: list[Work] = []
-    for work in registry.WORKS.values():
-        if work.name in wanted:
-            record = store.load(out, work, work.parameters(settings))
+    todo: list[Experiment] = []
+    for experiment in registry.EXPERIMENTS.values():
+        if experiment.name in wanted:
+            record = store.load(out, experiment, experiment.parameters(settings))
             if record is None:
-                todo.append(work)
+                todo.append(experiment)
             else:
-                outcomes[work.name] = Outcome(work.name, KEPT, record["seconds"], record=record)
-                tell(work.name, KEPT, 1, 1)
+                outcomes[experiment.name] = Outcome(experiment.name, KEPT, record["seconds"], "", record["numbers"])
+                tell(experiment.name, KEPT, 1, 1)
     outcomes |= _here(out, settings, todo, tell) if jobs == 1 else _in_processes(out, settings, todo, jobs, tell)
-    seconds = time.perf_counter() - started
-    run = Run(out, settings, sections, {name: outcomes[name] for name in registry.WORKS if name in outcomes}, seconds)
+    ordered = {name: outcomes[name] for name in registry.EXPERIMENTS if name in outcomes}
+    page = Page(
+        selection,
+        settings,
+        ordered,
+        lambda name: (out / store.FIGURES / name).read_bytes(),
+        f"{store.DATA}/{{}}.json",
+        MANIFEST,
+    )
+    run = Run(out, page, time.perf_counter() - started)
     _write(run)
     return run
 
@@ -115,14 +142,9 @@ def _cores() -> set[int]:
 
 def _write(run: Run) -> None:
     """The report and the manifest, together. What could not be made now is not left over from another run."""
-    import json
-
-    from lessnoise.files import write_folder
-    from lessnoise_paper.render import report_html
-
     for outcome in run.missing:
-        (run.out / store.DATA / f"{outcome.work}.json").unlink(missing_ok=True)
-    page = report_html(run).encode()
+        (run.out / store.DATA / f"{outcome.experiment}.json").unlink(missing_ok=True)
+    page = page_html(run.page).encode()
     manifest = json.dumps(manifest_of(run, page), indent=1) + "\n"
     write_folder(run.out, {INDEX: page, MANIFEST: manifest.encode()}, force=True)
 
@@ -131,10 +153,11 @@ def manifest_of(run: Run, page: bytes) -> dict[str, Any]:
     """Versions, settings, seeds, times, and the sha256 of every file."""
     files = {INDEX: store.sha256(page)}
     for outcome in run.outcomes.values():
-        if outcome.record is not None:
-            name = f"{store.DATA}/{outcome.work}.json"
-            files[name] = store.sha256((run.out / name).read_bytes())
-            files |= {f"{store.FIGURES}/{file}": digest for file, digest in outcome.record["pictures"].items()}
+        if outcome.numbers is not None:
+            name = f"{store.DATA}/{outcome.experiment}.json"
+            content = (run.out / name).read_bytes()
+            files[name] = store.sha256(content)
+            files |= {f"{store.FIGURES}/{file}": digest for file, digest in json.loads(content)["files"].items()}
     return {
         "versions": {**store.versions(), "python": platform.python_version(), "platform": platform.platform()},
         "code_sha256": store.code_hash(),
@@ -143,11 +166,11 @@ def manifest_of(run: Run, page: bytes) -> dict[str, Any]:
         "private": False,
         "sections": [section.name for section in run.sections],
         "seconds": round(run.seconds, 2),
-        "works": {
-            outcome.work: {
+        "experiments": {
+            outcome.experiment: {
                 "status": outcome.status,
                 "seconds": round(outcome.seconds, 2),
-                "parameters": registry.WORKS[outcome.work].parameters(run.settings),
+                "parameters": registry.EXPERIMENTS[outcome.experiment].parameters(run.settings),
                 **({"reason": outcome.reason} if outcome.reason else {}),
             }
             for outcome in run.outcomes.values()
@@ -161,29 +184,33 @@ def manifest_of(run: Run, page: bytes) -> dict[str, Any]:
 
 def _one(name: str, settings: Settings, out: Path, tell: Listener) -> Outcome:
     """Compute and store. Missing data and missing extras are foreseen; anything else is reported as it is."""
-    work = registry.WORKS[name]
-    parameters = work.parameters(settings)
+    experiment = registry.EXPERIMENTS[name]
+    parameters = experiment.parameters(settings)
     started = time.perf_counter()
     tell(name, "starting", 0, 1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ClaimWarning)  # the report says it, with numbers
-            made = work.make(settings.data, lambda label, done, total: tell(name, label, done, total), **parameters)
-        store.save(out, work, parameters, made, time.perf_counter() - started)
+            result = experiment.run(
+                settings.data, lambda label, done, total: tell(name, label, done, total), **parameters
+            )
+        store.save(out, experiment, parameters, result, time.perf_counter() - started)
     except (LessnoiseError, ImportError) as error:
         return Outcome(name, LEFT_OUT, time.perf_counter() - started, str(error))
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
         return Outcome(name, FAILED, time.perf_counter() - started, reason)
-    return Outcome(name, MADE, time.perf_counter() - started, record=store.load(out, work, parameters))
+    record = store.load(out, experiment, parameters)
+    assert record is not None
+    return Outcome(name, MADE, time.perf_counter() - started, numbers=record["numbers"])
 
 
-def _here(out: Path, settings: Settings, todo: list[Work], tell: Listener) -> dict[str, Outcome]:
+def _here(out: Path, settings: Settings, todo: list[Experiment], tell: Listener) -> dict[str, Outcome]:
     found = {}
-    for work in todo:
-        found[work.name] = _one(work.name, settings, out, tell)
-        tell(work.name, found[work.name].status, 1, 1)
+    for experiment in todo:
+        found[experiment.name] = _one(experiment.name, settings, out, tell)
+        tell(experiment.name, found[experiment.name].status, 1, 1)
     return found
 
 
@@ -207,9 +234,11 @@ def _in_worker(name: str, settings: Settings, out: Path) -> Outcome:
         os._exit(1)
 
 
-def _in_processes(out: Path, settings: Settings, todo: list[Work], jobs: int, tell: Listener) -> dict[str, Outcome]:
+def _in_processes(
+    out: Path, settings: Settings, todo: list[Experiment], jobs: int, tell: Listener
+) -> dict[str, Outcome]:
     """All of them side by side; if a worker dies, those without a result once more, each in a process of its own."""
-    names = [work.name for work in todo]
+    names = [experiment.name for experiment in todo]
     found = _pool(out, settings, names, jobs, tell)
     for name in names:
         if name not in found:

@@ -1,4 +1,4 @@
-"""Where results are kept: one JSON file a computation, its pictures beside it, and a fingerprint of what made them."""
+"""Where results are kept: one JSON file an experiment, its pictures beside it, and a fingerprint of what made them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-    from lessnoise_paper.model import Made, Numbers, Work
+    from lessnoise_paper.model import Experiment, Numbers, Result
 
 DATA, FIGURES = "data", "figures"
 _LIBRARIES = ("numpy", "scipy", "matplotlib", "scikit-learn")
@@ -53,9 +53,9 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def fingerprint(work: Work, parameters: Numbers) -> str:
+def fingerprint(experiment: Experiment, parameters: Numbers) -> str:
     """Equal if and only if name, parameters, libraries and code are."""
-    parts = {"work": work.name, "parameters": parameters, "versions": versions(), "code": code_hash()}
+    parts = {"experiment": experiment.name, "parameters": parameters, "versions": versions(), "code": code_hash()}
     return sha256(json.dumps(parts, sort_keys=True).encode())
 
 
@@ -78,31 +78,31 @@ def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
             yield prefix + entry.name, entry.read_bytes()
 
 
-def save(out: Path, work: Work, parameters: Numbers, made: Made, seconds: float) -> None:
+def save(out: Path, experiment: Experiment, parameters: Numbers, result: Result, seconds: float) -> None:
     """Write the pictures, then the numbers that name them: a result is there whole, or not at all."""
     record = {
-        "work": work.name,
-        "fingerprint": fingerprint(work, parameters),
+        "experiment": experiment.name,
+        "fingerprint": fingerprint(experiment, parameters),
         "parameters": parameters,
         "versions": versions(),
         "private": False,
         "seconds": round(seconds, 2),
-        "pictures": {name: sha256(content) for name, content in made.pictures.items()},
-        "numbers": made.numbers,
+        "files": {name: sha256(content) for name, content in result.files.items()},
+        "numbers": result.numbers,
     }
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
-    pictures = {f"{FIGURES}/{name}": content for name, content in made.pictures.items()}
-    write_folder(out, {**pictures, f"{DATA}/{work.name}.json": text.encode()}, force=True)
+    files = {f"{FIGURES}/{name}": content for name, content in result.files.items()}
+    write_folder(out, {**files, f"{DATA}/{experiment.name}.json": text.encode()}, force=True)
 
 
-def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
+def load(out: Path, experiment: Experiment, parameters: Numbers) -> dict[str, Any] | None:
     """The stored record, if it was made by this code with these parameters and nothing was changed since."""
-    path = out / DATA / f"{work.name}.json"
+    path = out / DATA / f"{experiment.name}.json"
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if record["fingerprint"] != fingerprint(work, parameters):
+        if record["fingerprint"] != fingerprint(experiment, parameters):
             return None
-        for name, digest in record["pictures"].items():
+        for name, digest in record["files"].items():
             if sha256((out / FIGURES / name).read_bytes()) != digest:
                 return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

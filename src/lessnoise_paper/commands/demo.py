@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli import AsJson, Force, console, print_json, progress_bar
+from lessnoise.cli import AsJson, Force, console
+from lessnoise.rounding import up
+from lessnoise_paper.commands.page import write_page
+from lessnoise_paper.experiments.demo import DIMENSIONS
+from lessnoise_paper.model import Settings
+from lessnoise_paper.registry import DEMO
+from lessnoise_paper.sections.common import verdict_of
 
 if TYPE_CHECKING:
-    from lessnoise_paper.demo import DemoResult
-
-PAGE, NUMBERS = "index.html", "numbers.json"
+    from lessnoise_paper.model import Numbers
 
 
 def demo(
@@ -30,46 +33,33 @@ def demo(
 
     Example: [bold]lessnoise demo --epsilon 1 --out my-demo[/bold]
     """
-    from lessnoise.files import check_folder, write_folder
-    from lessnoise.report.html import is_ours
-    from lessnoise_paper.demo import page_html, run_demo
-
-    page, numbers = out / PAGE, out / NUMBERS
-    force = force or is_ours(page)
-    check_folder(out, (PAGE, NUMBERS), force)
-    with progress_bar(quiet=json) as progress:
-        result = run_demo(epsilon, delta, seed, progress)
-    values = result.to_dict()
-    contents = {NUMBERS: json_module.dumps(values, indent=2).encode() + b"\n", PAGE: page_html(result).encode()}
-    write_folder(out, contents, force)
-    if json:
-        print_json(values)
-        return
-    _print_table(result)
-    console().print(f"wrote {page} and {numbers}: open the page in a browser")
+    options = {"epsilon": epsilon, "delta": delta, "seed": seed, "dimensions": list(DIMENSIONS)}
+    settings = Settings(options={"demo": options})
+    write_page(DEMO, settings, out, _print_table, force=force, json_only=json, pictures=False)
 
 
-def _print_table(result: DemoResult) -> None:
+def _print_table(numbers: Numbers) -> None:
     from rich.table import Table
 
-    from lessnoise.rounding import up
-
+    target = numbers["target"]
     table = Table(
-        title=f"{int(result.counts.value.sum()):,} synthetic pickups on 89 x 89 cells, target {result.target}"
+        title=f"{numbers['pickups']:,} synthetic pickups on 89 x 89 cells, target ({target['epsilon']:g}, "
+        f"{target['delta']:g})-DP under {target['neighbours']}"
     )
     table.add_column("mechanism")
     for title in ("noise sd per cell", "expected loss", "loss of this release", "exact delta ≤"):
         table.add_column(title, justify="right")
     table.add_column("claim")
-    for row in result.rows:
-        mark = "[green]holds[/green]" if row.holds else "[red]fails[/red]"
+    for row in numbers["rows"]:
+        verdict = verdict_of(row)
+        mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"
         table.add_row(
-            row.label,
-            f"{row.standard_deviation:.5g}",
-            f"{row.expected_loss:.5g}",
-            f"{row.observed_loss:.5g}",
-            up(row.verdict.exact.upper, 4),
-            f"{mark}: ({row.verdict.claimed.epsilon:g}, {row.verdict.claimed.delta:g})",
+            row["label"],
+            f"{row['standard_deviation']:.5g}",
+            f"{row['expected_loss']:.5g}",
+            f"{row['observed_loss']:.5g}",
+            up(verdict.exact.upper, 4),
+            f"{mark}: ({verdict.claimed.epsilon:g}, {verdict.claimed.delta:g})",
         )
     out = console()
     out.print(table)

@@ -85,7 +85,7 @@ def _print_names(json: bool) -> None:
     from lessnoise_paper.registry import SECTIONS
 
     if json:
-        print_json([{"name": s.name, "title": s.title, "place": s.place, "work": s.work} for s in SECTIONS])
+        print_json([{"name": s.name, "title": s.title, "place": s.place, "experiment": s.experiment} for s in SECTIONS])
         return
     for section in SECTIONS:
         place = section.place or "ours"
@@ -97,11 +97,11 @@ def _print_outcomes(run: Run) -> None:
 
     out = console()
     for outcome in run.outcomes.values():
-        shown = ", ".join(section.name for section in run.sections if section.work == outcome.work)
+        shown = ", ".join(section.name for section in run.sections if section.experiment == outcome.experiment)
         seconds = f"{outcome.seconds:6.1f} s"
-        out.print(f"{outcome.status:<9}{seconds}  {outcome.work}: {shown}")
+        out.print(f"{outcome.status:<9}{seconds}  {outcome.experiment}: {shown}")
     for outcome in run.missing:
-        out.print(f"[red]{outcome.work} is {outcome.status}[/red]: {escape(outcome.reason)}")
+        out.print(f"[red]{outcome.experiment} is {outcome.status}[/red]: {escape(outcome.reason)}")
 
 
 @contextlib.contextmanager

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli import AsJson, Force, console, print_json, progress_bar
+from lessnoise.cli import AsJson, Force, console
+from lessnoise.report import text
+from lessnoise_paper.commands.page import write_page
 from lessnoise_paper.commands.study_learning import learning
 from lessnoise_paper.commands.study_pca import pca
+from lessnoise_paper.experiments.counts import parts
+from lessnoise_paper.experiments.uber import SYNTHETIC
+from lessnoise_paper.model import Settings
+from lessnoise_paper.registry import COUNTS
+from lessnoise_paper.sections.common import verdict_of
 
 if TYPE_CHECKING:
-    from lessnoise_paper.studies.uber_results import UberResult
+    from lessnoise_paper.model import Numbers
 
 _QUICK_REPETITIONS, _QUICK_RELEASES = 5, 200
 _RELEASES = 10_000
@@ -51,62 +58,43 @@ def uber(
 
     Example: [bold]lessnoise study uber --data my-data --out uber[/bold]
     """
-    from lessnoise.files import check_folder, write_folder
-    from lessnoise.report.html import is_ours
-    from lessnoise_paper.studies.uber import run_uber
-    from lessnoise_paper.studies.uber_page import NAMES, uber_files
-
-    page = out / "index.html"
-    force = force or is_ours(page)
-    check_folder(out, NAMES, force)
-    with progress_bar(quiet=json) as progress:
-        result = run_uber(
-            data,
-            repetitions=min(repetitions, _QUICK_REPETITIONS) if quick else repetitions,
-            attack_releases=_QUICK_RELEASES if quick else _RELEASES,
-            seed=seed,
-            progress=progress,
-        )
-        files = uber_files(result)
-    write_folder(out, files, force)
-    if json:
-        print_json(result.to_dict())
-        return
-    _print_tables(result)
-    console().print(f"wrote {page} and {len(files) - 1} files beside it: open the page in a browser")
+    synthetic = data == SYNTHETIC
+    options = {
+        "data": SYNTHETIC if synthetic else "uber",
+        "repetitions": min(repetitions, _QUICK_REPETITIONS) if quick else repetitions,
+        "attack_releases": _QUICK_RELEASES if quick else _RELEASES,
+        "seed": seed,
+    }
+    settings = Settings(data=None if synthetic else data, options={"counts": options})
+    write_page(COUNTS, settings, out, _print_tables, force=force, json_only=json)
 
 
 study.command()(learning)
 study.command()(pca)
 
 
-def _print_tables(result: UberResult) -> None:
+def _print_tables(numbers: Numbers) -> None:
     from rich.table import Table
 
-    from lessnoise.report import text
-    from lessnoise_paper.studies.uber_page import parts
-    from lessnoise_paper.studies.uber_pictures import attack_words, exact
-
     out = console()
-    for setting, rows in parts(result):
-        table = Table(title=f"{result.data}: {setting}", title_justify="left")
+    for part, setting in parts(numbers).items():
+        table = Table(title=f"{numbers['data']}: {setting}", title_justify="left")
         table.add_column("mechanism")
         for title in ("claim", "exact delta", "mean loss, occupied cells", "expected", "the paper", "all cells"):
             table.add_column(title, justify="right")
         table.add_column("verdict")
-        for row in rows:
-            losses, claim = row.losses, row.verdict.claimed
+        for row in numbers[part]:
+            losses, verdict, paper = row["losses"], verdict_of(row), row["paper_mean_valid"]
             table.add_row(
-                row.label,
-                text.pair_up(claim) + (" *" if claim.neighbours.value == "add/remove" else ""),
-                exact(row),
-                text.number(float(losses.valid.mean())),
-                "" if losses.expected_valid is None else text.number(losses.expected_valid),
-                "" if row.paper_mean is None else text.number(row.paper_mean),
-                text.number(float(losses.whole.mean())),
-                "[green]holds[/green]" if row.holds else f"[red]{row.verdict.word}[/red]",
+                row["label"],
+                text.pair_up(verdict.claimed) + (" *" if verdict.claimed.neighbours.value == "add/remove" else ""),
+                text.exact_delta(verdict),
+                text.number(losses["mean_valid"]),
+                "" if losses["expected_valid"] is None else text.number(losses["expected_valid"]),
+                "" if paper is None else text.number(paper),
+                text.number(losses["mean_whole"]),
+                "[green]holds[/green]" if verdict.holds else f"[red]{verdict.word}[/red]",
             )
         out.print(table)
     out.print("* for one pickup added or removed; all others for one pickup replaced. Seeded, so not private.")
-    for attack in result.attacks:
-        out.print(attack_words(attack))
+    out.print(COUNTS.sections[-1].write(numbers).ours)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli import AsJson, Force, console, print_json
+from lessnoise import validation
+from lessnoise.cli import AsJson, Force, console
+from lessnoise.errors import InvalidInput
+from lessnoise_paper import sections
+from lessnoise_paper.commands.page import check_page, write_page
+from lessnoise_paper.model import Settings
+from lessnoise_paper.registry import TRAINING, TRAINING_ATTACKED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessnoise_paper.studies.learning.results import Row
+    from lessnoise_paper.model import Numbers
 
 
 def learning(
@@ -53,38 +57,16 @@ def learning(
 
     Example: [bold]lessnoise study learning --out learning[/bold]
     """
-    from lessnoise import files, validation
-    from lessnoise.report.html import is_ours
-    from lessnoise_paper.studies.learning import page, results
-
     validation.choice("recipe", recipe, ("tutorial", "strong"))
     chosen = only or ["mnist", "cifar10"]
     for name in chosen:
         validation.choice("only", name, ("mnist", "cifar10"))
-    index = out / "index.html"
-    force = force or is_ours(index)
-    if out.exists():
-        files.check_free([out / name for name in page.NAMES], force)
+    force = check_page(out, force)
     if rerun:
         _train_again(recipe, chosen, epochs, seeds, records, device, data, out, quiet=json)
-    found = []
-    if membership:
-        from lessnoise_paper.studies.learning.membership import demonstration
-
-        found = demonstration()
-
-    def read_result(name: str) -> dict[str, Any] | None:
-        return results.read(name, out if rerun else None)
-
-    contents = page.learning_files(read_result, found)
-    files.write_folder(out, contents, force)
-    if json:
-        print_json(page.numbers(read_result, found))
-        return
-    _print(results.table(read_result))
-    for one in found:
-        console().print(page.membership_words(one))
-    console().print(f"wrote {index} and {len(contents) - 1} files beside it: open the page in a browser")
+    options = {"seed": 0, "samples": 4000 if membership else 0, "results_folder": str(out) if rerun else None}
+    selection = TRAINING_ATTACKED if membership else TRAINING
+    write_page(selection, Settings(options={"learning": options}), out, _print, force=force, json_only=json)
 
 
 def _train_again(
@@ -99,14 +81,11 @@ def _train_again(
     *,
     quiet: bool,
 ) -> None:
-    from lessnoise import validation
-    from lessnoise.errors import InvalidInput
-
     try:
         import torch  # noqa: F401
     except ImportError:
         raise InvalidInput("--rerun needs PyTorch: install it with pip install 'lessnoise[learn]'.") from None
-    from lessnoise_paper.studies.learning.run import run_study
+    from lessnoise_paper.training.run import run_study
 
     options = "".join(f" --only {name}" for name in chosen) + ("" if epochs is None else f" --epochs {epochs}")
     options += "" if records is None else f" --records {records}"
@@ -124,12 +103,10 @@ def _train_again(
     )
 
 
-def _print(rows: Sequence[Row]) -> None:
+def _print(numbers: Numbers) -> None:
     from rich.table import Table
 
-    from lessnoise_paper.studies.learning.results import NAMES
-
-    if not rows:
+    if not numbers["rows"]:
         console().print("There are no results yet: train with --rerun.")
     table = Table(title="Accuracy after the last epoch, and what each line really guarantees")
     for title in (
@@ -143,16 +120,20 @@ def _print(rows: Sequence[Row]) -> None:
         "95% at epoch",
     ):
         table.add_column(title)
-    for row in rows:
+    for row in numbers["rows"]:
+        low, high = row["test_accuracy_over_seeds"]
         table.add_row(
-            row.data,
-            "" if row.epsilon is None else f"{row.epsilon:g}",
-            NAMES[row.method],
-            row.guarantee,
-            f"{row.accuracy:.2%}",
-            f"{row.spread[0]:.2%} to {row.spread[1]:.2%}",
-            f"{row.train_accuracy:.2%}",
-            "" if row.first_checkpoint is None else f"{row.first_checkpoint}",
+            row["data"],
+            "" if row["claimed_epsilon"] is None else f"{row['claimed_epsilon']:g}",
+            numbers["names"][row["method"]],
+            row["guarantee"],
+            f"{row['test_accuracy']:.2%}",
+            f"{low:.2%} to {high:.2%}",
+            f"{row['train_accuracy']:.2%}",
+            "" if row["first_epoch_at_95"] is None else f"{row['first_epoch_at_95']}",
         )
-    if rows:
+    if numbers["rows"]:
         console().print(table)
+    if numbers["membership"]:
+        said = sections.learning.membership(numbers)
+        console().print(f"{said.ours} {said.privacy}")

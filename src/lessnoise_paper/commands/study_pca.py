@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessnoise.cli import AsJson, Force, console, print_json, progress_bar
+from lessnoise.cli import AsJson, Force, console
 from lessnoise.errors import InvalidInput
+from lessnoise.report import text
+from lessnoise_paper.commands.page import write_page
+from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
+from lessnoise_paper.model import Settings
+from lessnoise_paper.registry import COMPONENTS
 
 if TYPE_CHECKING:
-    from lessnoise_paper.studies.pca_result import PcaStudy
-
-NUMBERS = "numbers.json"
-PICTURES = ("published.png", "small.png", "equal.png", "scree.png", "components.png")
+    from lessnoise_paper.model import Numbers
 
 
 def pca(
@@ -52,45 +53,26 @@ def pca(
 
     Example: [bold]lessnoise study pca --table enron --data my-data --out enron[/bold]
     """
-    from lessnoise.files import check_free, write_folder
-    from lessnoise_paper.data.tables import feature_table
-    from lessnoise_paper.studies.pca import run_pca
-    from lessnoise_paper.studies.pca_pictures import pca_files
-
     if importlib.util.find_spec("sklearn") is None:
         raise InvalidInput("scikit-learn is not installed, but this study needs it: pip install 'lessnoise[sklearn]'.")
-    if out.exists():  # otherwise it is made when there is something to put into it
-        check_free([out / name for name in (NUMBERS, *PICTURES)], force)
-    with progress_bar(quiet=json) as progress:
-        result = run_pca(
-            feature_table(table, data),
-            epsilons=(0.2, 1.6) if quick else epsilon or None,
-            repetitions=1 if quick else repetitions,
-            sweeps=5 if quick else 20,
-            components=components,
-            delta=delta,
-            clip_norm=clip_norm,
-            seed=seed,
-            progress=progress,
-        )
-        files = pca_files(result)
-    values = result.to_dict()
-    files[NUMBERS] = json_module.dumps(values, indent=2).encode() + b"\n"
-    write_folder(out, files, force)
-    if json:
-        print_json(values)
-        return
-    _print_tables(result)
-    console().print(f"wrote {out / NUMBERS} and {len(files) - 1} pictures beside it")
+    options = {
+        "table": table,
+        "epsilons": [0.2, 1.6] if quick else epsilon or None,
+        "repetitions": 1 if quick else repetitions,
+        "sweeps": 5 if quick else 20,
+        "components": components,
+        "delta": delta,
+        "clip_norm": clip_norm,
+        "seed": seed,
+    }
+    settings = Settings(data=None if data is None else str(data), options={"pca": options})
+    write_page(COMPONENTS, settings, out, _print_tables, force=force, json_only=json)
 
 
-def _print_tables(result: PcaStudy) -> None:
+def _print_tables(numbers: Numbers) -> None:
     from rich.table import Table
 
-    from lessnoise.report import text
-    from lessnoise_paper.studies.pca_result import PARTS
-
-    out = console()
+    result, out = PcaStudy.from_dict(numbers), console()
     ends = sorted({point.axis for point in result.points})
     shown = [ends[0], ends[-1]] if len(ends) > 1 else ends
     for part, title in PARTS.items():

@@ -1,5 +1,5 @@
-"""The computations of the report, each with its pictures."""
+"""The computations of all pages, each with its pictures."""
 
-from lessnoise_paper.experiments import attacks, claims, counts, curves, frontier, geometry, learning, pca, theory
+from lessnoise_paper.experiments import attacks, claims, counts, demo, frontier, geometry, learning, pca, theory
 
-__all__ = ["attacks", "claims", "counts", "curves", "frontier", "geometry", "learning", "pca", "theory"]
+__all__ = ["attacks", "claims", "counts", "demo", "frontier", "geometry", "learning", "pca", "theory"]

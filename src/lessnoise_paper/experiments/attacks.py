@@ -10,9 +10,9 @@ import numpy as np
 from lessnoise.audit import audit
 from lessnoise.mechanism import builders, families
 from lessnoise.report.canvas import GRID, INK, blank, style, svg
-from lessnoise_paper.demo.pictures import VERDICT_COLOURS
 from lessnoise_paper.experiments.common import GREY, judged, legend_above, quiet_axes
-from lessnoise_paper.model import Made, Settings, Work, tick
+from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FLOOR = 1e-6
 
 
-def make(folder: str | None, progress: Progress | None, *, seed: int, samples: int, rows: int) -> Made:
+def run(folder: str | None, progress: Progress | None, *, seed: int, samples: int, rows: int) -> Result:
     """Attack the first ``rows`` mechanisms with ``samples`` releases, or ten times as many of a single number."""
     targets = _targets()[:rows]
     found = []
@@ -32,7 +32,7 @@ def make(folder: str | None, progress: Progress | None, *, seed: int, samples: i
         many = samples * (10 if mechanism.dimension == 1 else 1)  # single numbers are cheap to draw
         report = audit(mechanism, np.zeros(mechanism.shape), samples=many, rng=np.random.default_rng([seed, done]))
         found.append({**judged(mechanism, label), "dimension": mechanism.dimension, "audit": report.to_dict()})
-    return Made({"rows": found, "samples": samples, "seed": seed}, {"attacks.svg": _picture(found)})
+    return Result({"rows": found, "samples": samples, "seed": seed}, {"attacks.svg": _picture(found)})
 
 
 def _targets() -> list[tuple[str, Mechanism]]:
@@ -105,4 +105,4 @@ def _parameters(settings: Settings) -> Numbers:
     return {"seed": settings.seed, "samples": 100_000 if settings.quick else 400_000, "rows": 7}
 
 
-WORK = Work("attacks", _parameters, make)
+EXPERIMENT = Experiment("attacks", _parameters, run)

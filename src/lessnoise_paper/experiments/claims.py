@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from lessnoise.claims import CASES
 from lessnoise.report import text
 from lessnoise.report.canvas import GRID, blank, style, svg
-from lessnoise_paper.demo.pictures import VERDICT_COLOURS
 from lessnoise_paper.experiments.common import GREY, legend_above, quiet_axes
-from lessnoise_paper.model import Made, Settings, Work, tick
+from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _FLOOR = 1e-12  # smaller deltas are drawn here
 
 
-def make(folder: str | None, progress: Progress | None, *, cases: int) -> Made:
+def run(folder: str | None, progress: Progress | None, *, cases: int) -> Result:
     """Judge the first ``cases`` claims of the record."""
     findings = []
     for done, case in enumerate(CASES[:cases]):
         tick(progress, f"{case.name}, {case.setting}", done, cases)
         findings.append(case.evaluate())
     rows = [{**_without_description(finding), "verdict_word": finding.verdict.word} for finding in findings]
-    return Made({"rows": rows}, {"claims.svg": _picture(findings)})
+    return Result({"rows": rows}, {"claims.svg": _picture(findings)})
 
 
 def _without_description(finding: Finding) -> Numbers:
@@ -73,4 +73,4 @@ def _parameters(settings: Settings) -> Numbers:
     return {"cases": len(CASES)}
 
 
-WORK = Work("claims", _parameters, make)
+EXPERIMENT = Experiment("claims", _parameters, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lessnoise.report.canvas import GRID
-from lessnoise_paper.demo.run import PAPER_DELTA, PAPER_EPSILON
+from lessnoise_paper.experiments.demo import PAPER_DELTA, PAPER_EPSILON
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING
 
-from lessnoise_paper.model import Made, Settings, Work
-from lessnoise_paper.studies import uber_pictures as pictures
-from lessnoise_paper.studies.uber import SYNTHETIC, run_uber
+from lessnoise.guarantees import Guarantee
+from lessnoise.report import text
+from lessnoise_paper.experiments import counts_pictures as pictures
+from lessnoise_paper.experiments.uber import STRICT_EPSILON, SYNTHETIC, run_uber
+from lessnoise_paper.model import Experiment, Result, Settings
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
-    from lessnoise_paper.studies.uber import StudyRow, UberResult
 
 _REAL = "uber"
+_COLUMNS = (
+    "setting",
+    "mechanism",
+    "neighbours",
+    "claimed_epsilon",
+    "claimed_delta",
+    "exact_delta_lower",
+    "exact_delta_upper",
+    "verdict",
+    "mean_loss_occupied",
+    "expected_loss_occupied",
+    "paper_mean",
+    "mean_loss_all",
+    "expected_loss_all",
+    "kurtosis",
+    "observed_kurtosis",
+    "skewness",
+    "observed_skewness",
+)
 
 
-def make(
+def run(
     folder: str | None,
     progress: Progress | None,
     *,
@@ -23,7 +45,7 @@ def make(
     repetitions: int,
     attack_releases: int,
     seed: int,
-) -> Made:
+) -> Result:
     """Run the study once; figures 4, 5 and 10 and the comparison on equal terms show parts of it."""
     result = run_uber(
         SYNTHETIC if data == SYNTHETIC else folder,
@@ -32,8 +54,10 @@ def make(
         seed=seed,
         progress=progress,
     )
+    numbers = result.to_dict()
     found = {
-        "counts-losses.svg": pictures.losses_svg(result),
+        "counts-table.csv": table_csv(numbers).encode(),
+        "counts-losses.svg": pictures.loss_strips_svg(result),
         "counts-densities.svg": pictures.densities_svg(result),
         "counts-equal.svg": pictures.honest_svg(result),
         "counts-truth.png": pictures.map_png(result, None),
@@ -42,7 +66,7 @@ def make(
     found |= {map_file("paper", row.key): pictures.map_png(result, row) for row in result.paper}
     found |= {map_file("strict", row.key): pictures.map_png(result, row, own_scale=True) for row in result.strict[1:]}
     found |= {map_file("equal", row.key): pictures.map_png(result, row) for row in result.honest}
-    return Made(_numbers(result), found)
+    return Result(numbers, found)
 
 
 def map_file(part: str, key: str) -> str:
@@ -50,23 +74,43 @@ def map_file(part: str, key: str) -> str:
     return f"counts-{part}-{key}.png"
 
 
-def _numbers(result: UberResult) -> Numbers:
-    """The study's own numbers, and what captions say of each row."""
-    parts: dict[str, tuple[StudyRow, ...]] = {
-        "paper_settings": result.paper,
-        "all_at_1e-5": result.strict,
-        "honest": result.honest,
-        "at_the_true_r1smg_guarantee": result.true,
+def parts(numbers: Numbers) -> dict[str, str]:
+    """The keys of the four settings, each in words."""
+    target, true = (Guarantee.from_dict(numbers[name]) for name in ("honest_target", "true_r1smg_target"))
+    return {
+        "paper_settings": "the paper's settings",
+        "all_at_1e-5": f"all at epsilon = {text.number(STRICT_EPSILON)}",
+        "honest": f"all at {text.pair(target)}, exactly",
+        "at_the_true_r1smg_guarantee": f"all at {text.pair_up(true)}, exactly",
     }
-    numbers = {**result.to_dict(), "synthetic": result.synthetic}
-    for part, rows in parts.items():
-        for values, row in zip(numbers[part], rows, strict=True):
-            values |= {
-                "colour": pictures.colour(row),
-                "mean_loss": row.losses.mean_valid,
-                "verdict_word": row.verdict.word,
-            }
-    return numbers
+
+
+def table_csv(numbers: Numbers) -> str:
+    """One line a mechanism and setting."""
+    buffer = io.StringIO()
+    out = csv.writer(buffer, lineterminator="\n")
+    out.writerow(_COLUMNS)
+    for part, setting in parts(numbers).items():
+        for row in numbers[part]:
+            verdict, losses = row["verdict"], row["losses"]
+            claim, exact = verdict["claimed"], verdict["exact"]
+            out.writerow(
+                [
+                    setting,
+                    row["label"],
+                    claim["neighbours"],
+                    claim["epsilon"],
+                    claim["delta"],
+                    exact["lower"],
+                    exact["upper"],
+                    row["verdict_word"],
+                    *(losses[name] for name in ("mean_valid", "expected_valid")),
+                    row["paper_mean_valid"],
+                    *(losses[name] for name in ("mean_whole", "expected_whole", "kurtosis", "observed_kurtosis")),
+                    *(losses[name] for name in ("skewness", "observed_skewness")),
+                ]
+            )
+    return buffer.getvalue()
 
 
 def _parameters(settings: Settings) -> Numbers:
@@ -78,4 +122,4 @@ def _parameters(settings: Settings) -> Numbers:
     }
 
 
-WORK = Work("counts", _parameters, make)
+EXPERIMENT = Experiment("counts", _parameters, run)

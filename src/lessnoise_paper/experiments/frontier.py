@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lessnoise.report import frontier as frontier_module
-from lessnoise_paper.model import Made, Settings, Work
+from lessnoise_paper.model import Experiment, Result, Settings
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
 
 
-def make(
+def run(
     folder: str | None,
     progress: Progress | None,
     *,
@@ -19,13 +19,13 @@ def make(
     epsilons: list[float],
     dimensions: list[int],
     radial: bool,
-) -> Made:
+) -> Result:
     """The frontier with its proved bounds."""
     points = frontier_module.frontier(
         delta=delta, epsilons=epsilons, dimensions=dimensions, radial=radial, progress=progress
     )
     numbers = {"delta": delta, "points": [point.to_dict() for point in points]}
-    return Made(numbers, {"frontier.svg": frontier_module.frontier_svg(points)})
+    return Result(numbers, {"frontier.svg": frontier_module.frontier_svg(points)})
 
 
 def _parameters(settings: Settings) -> Numbers:
@@ -37,4 +37,4 @@ def _parameters(settings: Settings) -> Numbers:
     }
 
 
-WORK = Work("frontier", _parameters, make)
+EXPERIMENT = Experiment("frontier", _parameters, run)

@@ -11,9 +11,9 @@ from lessnoise.audit import audit
 from lessnoise.mechanism import builders
 from lessnoise.report.canvas import COLOURS, INK, blank, style, svg
 from lessnoise_paper import theory
-from lessnoise_paper.demo.pictures import VERDICT_COLOURS
 from lessnoise_paper.experiments.common import COUNT_QUERY, judged, quiet_axes
-from lessnoise_paper.model import Made, Settings, Work, tick
+from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def _published(setting: Numbers) -> Mechanism:
 
 def make_angle(
     folder: str | None, progress: Progress | None, *, seed: int, draws: int, **setting: float | str | list[int]
-) -> Made:
+) -> Result:
     """The angle at the output between the two noises that would lead to it, in seeded draws of published R1SMG."""
     tick(progress, "angles", 0, 1)
     mechanism = _published(setting)
@@ -61,7 +61,7 @@ def make_angle(
         "seed": seed,
         "points": [[float(a), float(b)] for a, b in zip(lengths[:_SHOWN] / shift, angles[:_SHOWN], strict=True)],
     }
-    return Made(numbers, {"angle.svg": _angle_picture(numbers)})
+    return Result(numbers, {"angle.svg": _angle_picture(numbers)})
 
 
 def _angles(mechanism: Mechanism, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -130,7 +130,7 @@ _SPHERE_DIRECTION = (1.0 / math.sqrt(3.0), -1.0 / math.sqrt(3.0), 1.0 / math.sqr
 
 def make_null_space(
     folder: str | None, progress: Progress | None, *, seed: int, samples: int, **setting: float | str | list[int]
-) -> Made:
+) -> Result:
     """Guessed vectors never lie in the null space; whoever compares two distances needs none."""
     mechanism = _published(setting)
     rng = np.random.default_rng([seed, 3])
@@ -153,7 +153,7 @@ def make_null_space(
         "nearer_to_its_own": float(np.mean(np.concatenate([scores[0] > 0.0, scores[1] < 0.0]))),
         "seed": seed,
     }
-    return Made(numbers, {"null-space.svg": _null_space_picture(numbers)})
+    return Result(numbers, {"null-space.svg": _null_space_picture(numbers)})
 
 
 def _scores(mechanism: Mechanism, sign: float, count: int, rng: np.random.Generator) -> Array:
@@ -229,5 +229,5 @@ def _null_space_parameters(settings: Settings) -> Numbers:
     return {**COUNT_QUERY, "seed": settings.seed, "samples": 40_000 if settings.quick else 200_000}
 
 
-ANGLE = Work("angle", _angle_parameters, make_angle)
-NULL_SPACE = Work("null-space", _null_space_parameters, make_null_space)
+ANGLE = Experiment("angle", _angle_parameters, make_angle)
+NULL_SPACE = Experiment("null-space", _null_space_parameters, make_null_space)

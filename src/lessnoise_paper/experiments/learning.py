@@ -1,57 +1,81 @@
-"""Case study III: training networks. Full runs take a GPU, so their results come with the library."""
+"""Case study III: training networks. Full runs take a GPU, so their results come with the package."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lessnoise_paper.model import Made, Settings, Work, tick
+from lessnoise.report.canvas import svg
+from lessnoise_paper.model import Experiment, Result, Settings, tick
+from lessnoise_paper.training import results, settings
+from lessnoise_paper.training.membership import demonstration
+from lessnoise_paper.training.pictures import figures
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from lessnoise_paper.model import Numbers, Progress
+    from lessnoise_paper.training.membership import Membership
 
 
-def make(folder: str | None, progress: Progress | None, *, seed: int, samples: int) -> Made:
-    """The stored curves with the exact privacy of every line, and an attack on one step."""
-    from lessnoise.report.canvas import svg
-    from lessnoise_paper.studies.learning import results, settings
-    from lessnoise_paper.studies.learning.membership import demonstration
-    from lessnoise_paper.studies.learning.pictures import figures
+def run(
+    folder: str | None, progress: Progress | None, *, seed: int, samples: int, results_folder: str | None
+) -> Result:
+    """Curves with the exact privacy of every line, and attacks on one step.
 
+    The results are those in ``results_folder``, or the stored ones if it is None.
+    """
     tick(progress, "attack on one step", 0, 2)
     attacked = demonstration(samples=samples, seed=seed) if samples else []
-    tick(progress, "stored results", 1, 2)
-    pictures = {f"learning-{name}.svg": svg(figure) for name, figure in figures(found=attacked).items()}
+    tick(progress, "results", 1, 2)
+    place = None if results_folder is None else Path(results_folder)
+    return collected(lambda name: results.read(name, place), attacked)
+
+
+def collected(read_result: results.Reader, attacked: list[Membership]) -> Result:
+    """Numbers and pictures of some results and attacks."""
+    stored = {name: read_result(name) for name in (*settings.CASES, "strong")}
+    rows = results.table(read_result)
     numbers = {
-        "rows": [row.to_dict() for row in results.table()],
+        "rows": [row.to_dict() for row in rows],
         "names": results.NAMES,
-        "plans": {name: _plan(plan) for name, plan in settings.stored_plans().items()},
+        "plans": _plans(rows, stored),
         "membership": [found.to_dict() for found in attacked],
-        "checkpoints": results.checkpoints(),
+        "first_epochs_at_95": results.checkpoints(read_result),
         "cases": {
             name: {"records": c.records, "parameters": c.parameters, "epochs": c.epochs, "batch": c.batch}
             for name, c in settings.CASES.items()
         },
-        "runs": {name: _origin(results.read(name)) for name in settings.CASES},
+        "runs": {name: _origin(result) for name, result in stored.items() if result is not None},
     }
-    return Made(numbers, pictures)
+    drawn = figures(read_result, attacked)
+    return Result(numbers, {f"learning-{name}.svg": svg(figure) for name, figure in drawn.items()})
 
 
-def _plan(plan: dict[str, Any]) -> Numbers:
-    return {name: plan[name] for name in ("epsilon", "delta", "epsilon_at_1e-5")}
+def _plans(rows: list[results.Row], stored: dict[str, Any]) -> Numbers:
+    """The exact privacy of every line, for the records and epochs that it was trained with."""
+    plans: Numbers = {}
+    for row in rows:
+        if row.epsilon is None:
+            continue
+        name, run = settings.key(row.data, row.method, row.epsilon), stored[row.data]
+        plan: Numbers | None = settings.stored_plans()[name]
+        if row.method != "strong":
+            plan = settings.plan_of_run(row.data, row.method, row.epsilon, run["records"], run["epochs_done"])
+        if plan is None:  # no step was taken
+            plan = {"epsilon": row.epsilon, "delta": [0.0, 0.0], "epsilon_at_1e-5": [0.0, 0.0]}
+        plans[name] = {part: plan[part] for part in ("epsilon", "delta", "epsilon_at_1e-5")}
+    return plans
 
 
-def _origin(result: dict[str, Any] | None) -> Numbers | None:
-    """Where and when a stored result was made, with how many seeds."""
-    if result is None:
-        return None
-    seeds = len({run["seed"] for run in result["runs"]})
-    return {"device": result["device"], "date": result["date"], "seeds": seeds}
+def _origin(result: dict[str, Any]) -> Numbers:
+    """Where, when and how a result was made, with how many seeds."""
+    return {
+        **{name: value for name, value in result.items() if name != "runs"},
+        "seeds": len({run.get("seed") for run in result["runs"]}),
+    }
 
 
 def _parameters(settings: Settings) -> Numbers:
-    return {"seed": settings.seed, "samples": 1000 if settings.quick else 4000}
+    return {"seed": settings.seed, "samples": 1000 if settings.quick else 4000, "results_folder": None}
 
 
-WORK = Work("learning", _parameters, make)
+EXPERIMENT = Experiment("learning", _parameters, run)

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lessnoise_paper.model import Made, Settings, Work
+from lessnoise.report.canvas import svg
+from lessnoise_paper.data import tables
+from lessnoise_paper.experiments.components import COMPONENTS, DELTA, run_pca
+from lessnoise_paper.experiments.components_pictures import FIGURES
+from lessnoise_paper.model import Experiment, Result, Settings
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
 
 
-def make(
+def run(
     folder: str | None,
     progress: Progress | None,
     *,
     table: str,
-    epsilons: list[float],
-    repetitions: int,
+    epsilons: list[float] | None,
+    repetitions: int | None,
     sweeps: int,
+    components: int,
+    delta: float,
+    clip_norm: float | None,
     seed: int,
-) -> Made:
+) -> Result:
     """Run the study once; figures 6 and 11 and the comparison on equal terms show parts of it."""
-    from lessnoise.report.canvas import svg
-    from lessnoise_paper.data.tables import feature_table
-    from lessnoise_paper.studies.pca import run_pca
-    from lessnoise_paper.studies.pca_pictures import FIGURES
-
-    chosen = feature_table(table, folder)
+    chosen = tables.feature_table(table, folder)
     study = run_pca(
         chosen,
         epsilons=epsilons,
         repetitions=repetitions,
         sweeps=sweeps,
+        components=components,
+        delta=delta,
+        clip_norm=clip_norm,
         seed=seed,
         progress=progress,
     )
@@ -39,11 +44,11 @@ def make(
         f"pca-{name}.svg": svg(draw(study)) for name, draw in FIGURES.items() if name != "components" or study.image
     }
     more = {
-        "repetitions": repetitions,
+        "repetitions": len(study.points[0].deviations),
         "trace": float((chosen.rows**2).sum() / len(chosen.rows)),
         "pictures": sorted(pictures),
     }
-    return Made({**study.to_dict(), **more}, pictures)
+    return Result({**study.to_dict(), **more}, pictures)
 
 
 def _parameters(settings: Settings) -> Numbers:
@@ -52,8 +57,11 @@ def _parameters(settings: Settings) -> Numbers:
         "epsilons": [0.2, 0.9, 1.6],
         "repetitions": 2 if settings.quick else 1,
         "sweeps": 5,
+        "components": COMPONENTS,
+        "delta": DELTA,
+        "clip_norm": None,
         "seed": settings.seed,
     }
 
 
-WORK = Work("pca", _parameters, make)
+EXPERIMENT = Experiment("pca", _parameters, run)

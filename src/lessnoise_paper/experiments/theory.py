@@ -13,9 +13,9 @@ from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS, INK, LINES, MORE_COLOURS, blank, style, svg
 from lessnoise_paper import theory
 from lessnoise_paper.data.uber import WINDOW_ROWS
-from lessnoise_paper.demo.pictures import VERDICT_COLOURS
 from lessnoise_paper.experiments.common import COUNT_QUERY, judged, quiet_axes
-from lessnoise_paper.model import Made, Settings, Work, tick
+from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ TAIL = 0.999
 # Table 1.
 
 
-def make_table(folder: str | None, progress: Progress | None, **setting: float | str | list[int]) -> Made:
+def make_table(folder: str | None, progress: Progress | None, **setting: float | str | list[int]) -> Result:
     """Each mechanism of table 1: its constant, its loss as published, its exact delta, and the loss that keeps it."""
     rows = []
     contenders = _table_mechanisms(setting)
@@ -50,7 +50,7 @@ def make_table(folder: str | None, progress: Progress | None, **setting: float |
             }
         )
     numbers = {"setting": setting, "rows": rows, "tail": TAIL}
-    return Made(numbers, {"table-1.svg": _table_picture(rows)})
+    return Result(numbers, {"table-1.svg": _table_picture(rows)})
 
 
 def _table_mechanisms(setting: Numbers) -> list[tuple[str, str, float, Mechanism, Mechanism]]:
@@ -127,7 +127,7 @@ _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)))
 
 def make_dimensions(
     folder: str | None, progress: Progress | None, *, dimensions: list[int], epsilons: list[float], delta: float
-) -> Made:
+) -> Result:
     """The paper's figure of loss against M, and below it what happens to delta meanwhile."""
     tick(progress, "exact curves", 0, 1)
     rows = [
@@ -135,7 +135,7 @@ def make_dimensions(
         for row in theory.loss_against_dimension(dimensions, epsilons, delta)
     ]
     numbers = {"delta": delta, "epsilons": epsilons, "rows": rows}
-    return Made(numbers, {"loss-against-dimension.svg": _dimensions_picture(numbers)})
+    return Result(numbers, {"loss-against-dimension.svg": _dimensions_picture(numbers)})
 
 
 def _dimensions_picture(numbers: Numbers) -> bytes:
@@ -202,7 +202,7 @@ def make_range(
     sensitivity: float,
     dimension: int,
     epsilons: list[float],
-) -> Made:
+) -> Result:
     """The exact delta of R1SMG calibrated as published for each epsilon, below and above the stated limit 1/M."""
     rows = []
     for done, epsilon in enumerate(epsilons):
@@ -226,7 +226,7 @@ def make_range(
         "limit": 1.0 / dimension,
         "rows": rows,
     }
-    return Made(numbers, {"range-of-epsilon.svg": _range_picture(numbers)})
+    return Result(numbers, {"range-of-epsilon.svg": _range_picture(numbers)})
 
 
 def _range_picture(numbers: Numbers) -> bytes:
@@ -297,6 +297,6 @@ def _range_parameters(settings: Settings) -> Numbers:
     }
 
 
-TABLE = Work("table-1", _table_parameters, make_table)
-DIMENSIONS = Work("loss-against-dimension", _dimension_parameters, make_dimensions)
-RANGE = Work("range-of-epsilon", _range_parameters, make_range)
+TABLE = Experiment("table-1", _table_parameters, make_table)
+DIMENSIONS = Experiment("loss-against-dimension", _dimension_parameters, make_dimensions)
+RANGE = Experiment("range-of-epsilon", _range_parameters, make_range)

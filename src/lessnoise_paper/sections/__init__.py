@@ -1,5 +1,10 @@
-"""What the report says: every number comes from the stored results; the paper's own are constants with their place."""
+"""What pages say: every number comes from the stored results; the paper's own are constants with their place."""
 
-from lessnoise_paper.sections import counts, learning, ours, pca, theory
+from collections.abc import Callable, Mapping
 
-__all__ = ["counts", "learning", "ours", "pca", "theory"]
+from lessnoise_paper.model import Numbers, Settings
+from lessnoise_paper.sections import counts, demo, learning, ours, pca, theory
+
+Introduce = Callable[[Settings, Mapping[str, Numbers | None]], tuple[str, str]]
+
+__all__ = ["Introduce", "counts", "demo", "learning", "ours", "pca", "theory"]

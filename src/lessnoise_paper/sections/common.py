@@ -10,7 +10,7 @@ from lessnoise.guarantees import Bracket, Guarantee, Verdict
 from lessnoise.report import text
 from lessnoise.report.html import prose, table
 from lessnoise.report.inline import colour
-from lessnoise_paper.model import Fact
+from lessnoise_paper.model import Fact, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,3 +86,43 @@ def percent(share: float, digits: int = 3) -> str:
     '20%'
     """
     return f"{text.number(100.0 * share, digits)}%"
+
+
+def claimed_list(rows: Sequence[Numbers]) -> str:
+    """What each mechanism claims, and what is true."""
+    return "; ".join(f"{row['label']} {text.privacy(verdict_of(row))}" for row in rows) + "."
+
+
+def raw_table_words(found: Sequence[Numbers], privacy: str) -> Words:
+    """How often rounding a release returns the raw table."""
+    lines = [
+        (
+            one["label"],
+            None,
+            (
+                f"{one['exact_tables']:,} of {one['releases']:,} releases",
+                percent(one["share"], 2),
+                f"{percent(one['interval_99'][0], 2)} to {percent(one['interval_99'][1], 2)}",
+                f"{one['exact_occupied_cells']:,}",
+            ),
+        )
+        for one in found
+    ]
+    head = ("Mechanism", "Exact raw table", "Share", "With 99% confidence", "Every occupied cell right")
+    return Words(
+        setting="Seeded noise is drawn many times; each release is rounded to whole numbers.",
+        paper="",
+        ours="; ".join(
+            f"{one['label']}: {one['exact_tables']:,} of {one['releases']:,} releases give the exact raw table"
+            for one in found
+        )
+        + ".",
+        privacy=f"Claimed and exact delta: {privacy}",
+        fails=any(one["exact_tables"] for one in found),
+        shows=(
+            "Counts are whole numbers, so anyone may round a release. If the noise stays below one half in every cell, "
+            "rounding returns the whole raw table, and every pickup in it. An attacker who knows all but one pickup "
+            "can see that it happened."
+        ),
+        tables=(rows_table(head, lines, "Raw tables that rounding returns"),),
+    )

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lessnoise.report import text
 from lessnoise_paper.experiments.counts import map_file
 from lessnoise_paper.model import Fact, Picture, Words
-from lessnoise_paper.sections.common import chip, count_query, fact, listed, percent, rows_table, verdict_of
+from lessnoise_paper.sections.common import (
+    chip,
+    claimed_list,
+    count_query,
+    fact,
+    listed,
+    percent,
+    raw_table_words,
+    rows_table,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
-    from lessnoise_paper.model import Numbers
+    from collections.abc import Mapping
+
+    from lessnoise_paper.model import Numbers, Settings
 
 _PUBLISHED, _GAUSSIAN = "r1smg-published", "analytic-gaussian"
 PAPER_LARGEST = {"classic-gaussian": "higher than 60", "mvg-published": "50", "mgm": "40", "truth": "around 27"}
@@ -109,7 +122,7 @@ def figure_5(numbers: Numbers) -> Words:
             f"{text.number(losses['observed_kurtosis'], 3)} and {text.number(losses['observed_skewness'], 3)} "
             f"observed, {text.number(losses['kurtosis'])} and {text.number(losses['skewness'])} in theory."
         ),
-        privacy=_privacy_list(rows),
+        privacy=claimed_list(rows),
         fails=True,
         shows=(
             "Independent noise makes the loss nearly the same in every release. R1SMG has one random length for all "
@@ -149,7 +162,7 @@ def figure_10(numbers: Numbers) -> Words:
             f"Very poor utility indeed. Largest counts on the maps: {largest}; the truth is "
             f"{text.number(numbers['largest_count_on_the_map'])}."
         ),
-        privacy=_privacy_list(rows),
+        privacy=claimed_list(rows),
         fails=True,
         shows=(
             "At such an epsilon noise must drown any count: the promise is that the release hardly depends on "
@@ -187,7 +200,7 @@ def equal(numbers: Numbers) -> Words:
         ),
         privacy=(
             f"All at {pair} or δ = 0, proved by each mechanism's own curve; below, all at {true_pair}. "
-            f"{_privacy_list(rows)}"
+            f"{claimed_list(rows)}"
         ),
         shows=(
             "On equal terms a noise of rank one is no bargain: all its length lies in one random direction of "
@@ -221,6 +234,42 @@ def equal(numbers: Numbers) -> Words:
             ),
         ),
     )
+
+
+def attack(numbers: Numbers) -> Words:
+    """What rounding gives away."""
+    found, facts = numbers["reconstruction"], numbers["published_r1smg"]
+    words = raw_table_words(found, claimed_list([_of(numbers["paper_settings"], one["key"]) for one in found]))
+    exact = (
+        f"Published R1SMG has an exact delta of at least {text.at_least(facts['delta_at_1e-5'])} at its own epsilon, "
+        f"still {text.at_least(facts['delta_at_0.5'])} at epsilon = 0.5, and keeps delta = 1e-7 only from epsilon = "
+        f"{text.number(facts['epsilon_at_1e-7'], 3)} on."
+    )
+    return replace(words, shows=f"{words.shows} {exact}")
+
+
+def introduce(settings: Settings, found: Mapping[str, Numbers | None]) -> tuple[str, str]:
+    """The first paragraphs of case study I."""
+    numbers = found["counts"]
+    assert numbers is not None
+    published = _of(numbers["paper_settings"], _PUBLISHED)
+    gaussian = _of(numbers["at_the_true_r1smg_guarantee"], _GAUSSIAN)
+    verdict = verdict_of(published)
+    again = ", on made-up pickups" if numbers["synthetic"] else ", and find its losses again"
+    lede = (
+        f"{numbers['pickups']:,} pickups are counted on a grid of {_grid(numbers)} cells, and the counts are released "
+        "with noise. The R1SMG paper reports that its mechanism loses less than the Gaussian ones, at a far smaller "
+        f"epsilon. We repeat its case study with its own settings{again}. Beside every number stands the exact "
+        f"privacy: published R1SMG claims {text.pair(verdict.claimed)}, and its exact delta at that epsilon is "
+        f"{text.exact(verdict.exact)}. At that same exact guarantee the plain Gaussian mechanism loses "
+        f"{text.number(published['mean_loss'] / gaussian['mean_loss'], 2)} times less."
+    )
+    mark = (
+        f"Data: {numbers['data']}. The releases use seed {numbers['seed']}, so that you can repeat them. Seeded "
+        "releases are not private. Like the paper, we take the occupied cells for public knowledge and drop all others "
+        "from the maps and losses; in earnest that knowledge must come from elsewhere than the data."
+    )
+    return lede, mark
 
 
 # Pieces.
@@ -258,10 +307,6 @@ def _data(numbers: Numbers) -> str:
 
 def _short(row: Numbers) -> str:
     return f"{row['label']}: {text.privacy(verdict_of(row))}."
-
-
-def _privacy_list(rows: list[Numbers]) -> str:
-    return "; ".join(f"{row['label']} {text.privacy(verdict_of(row))}" for row in rows) + "."
 
 
 def _map(part: str, row: Numbers) -> Picture:

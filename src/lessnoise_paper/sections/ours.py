@@ -1,4 +1,4 @@
-"""Words of what the paper does not have: exact curves, the record of claims, the least noise, audits."""
+"""Words of what the paper does not have: the record of claims, the least noise, audits."""
 
 from __future__ import annotations
 
@@ -7,71 +7,33 @@ from typing import TYPE_CHECKING
 from lessnoise.audit.report import percent as down_percent
 from lessnoise.report import text
 from lessnoise_paper.model import Picture, Words
-from lessnoise_paper.sections.common import chip, listed, rows_table, verdict_of
+from lessnoise_paper.sections.common import chip, claimed_list, listed, rows_table, verdict_of
 
 if TYPE_CHECKING:
-    from lessnoise_paper.model import Numbers
+    from collections.abc import Mapping
+
+    from lessnoise_paper.model import Numbers, Settings
 
 
-def curves(numbers: Numbers) -> Words:
-    """Exact delta against epsilon for every mechanism."""
-    rows, target = numbers["rows"], numbers["target"]
-    pair = f"({text.number(target['epsilon'])}, {text.number(target['delta'])})"
-    failing = [row for row in rows if row["verdict_word"] != "holds"]
-    kept = [row for row in rows if row["verdict_word"] == "holds"]
-    best = kept[0]
-    sentences = [
-        f"{row['label']} claims {text.pair(verdict_of(row).claimed)}, exact delta {text.exact_delta(verdict_of(row))}"
-        for row in failing
-    ]
-    head = ("Mechanism", "Claim", "Exact δ at its ε", "Verdict", "Noise per cell (sd)", "Expected loss", "Median loss")
-    lines = [
-        (
-            row["label"],
-            row["colour"],
-            (
-                text.pair(verdict_of(row).claimed),
-                text.exact_delta(verdict_of(row)),
-                chip(row["verdict_word"]),
-                text.number(row["standard_deviation"]),
-                text.number(row["expected_loss"], 3),
-                text.number(row["loss_quantiles"]["0.5"], 3),
-            ),
-        )
-        for row in rows
-    ]
-    return Words(
-        setting=(
-            f"Not in the paper: δ(ε), computed for every mechanism on {' x '.join(map(str, numbers['shape']))} counts "
-            f"of a synthetic city; the target is {pair} for one pickup replaced."
-        ),
-        paper="",
-        ours=(
-            f"{len(kept)} of {len(rows)} keep their claim. The least noise per cell among them: {best['label']}, "
-            f"{text.number(best['standard_deviation'], 3)}."
-        ),
-        fails=bool(failing),
-        privacy="; ".join([*sentences, f"the others hold at {pair}"]) + ".",
-        shows=(
-            "A mechanism is not one (ε, δ) but a whole curve of them, and the curve is what can be computed. Each "
-            "line is such a curve, proved from both sides; a circle is what is claimed, and an arrow leads from a "
-            "claim that fails to the truth. A published claim is right if its circle lies on its curve or above."
-        ),
-        pictures=(
-            Picture(
-                "curves.svg",
-                "Exact delta against epsilon, both logarithmic. " + "; ".join(sentences) + ".",
-                f"Exact curves, with every claim. {'; '.join(sentences)}.",
-            ),
-            Picture(
-                "losses-of-all.svg",
-                f"Expected losses; the smallest that keeps its promise is {best['label']} with "
-                f"{text.number(best['expected_loss'], 3)}.",
-                f"What the promise costs, at {pair} unless the label says otherwise; hatched: fails its claim.",
-            ),
-        ),
-        tables=(rows_table(head, lines, "Mechanisms, claims and losses"),),
+def introduce(settings: Settings, found: Mapping[str, Numbers | None]) -> tuple[str, str]:
+    """The first paragraphs of the report."""
+    lede = (
+        "Ji and Li's paper “Less is More” proposes R1SMG, Gaussian noise along one random direction, and reports "
+        "that it protects data with far less noise than other mechanisms. This page repeats every figure and table "
+        "of the paper, and puts beside each the exact privacy of what is shown, computed rather than trusted. Then "
+        "come comparisons at equal exact privacy, and what less noise can really achieve."
     )
+    data = (
+        "This is a quick run: it uses embedded data only, a synthetic city and scikit-learn's digits instead of the "
+        "paper's, and fewer repetitions."
+        if settings.quick
+        else "This is a full run on public data."
+    )
+    mark = (
+        f"{data} The releases on this page are demonstrations drawn with seed {settings.seed}, so that you can "
+        "repeat them. Seeded releases are not private, whatever their mechanism guarantees."
+    )
+    return lede, mark
 
 
 def claims(numbers: Numbers) -> Words:
@@ -215,7 +177,7 @@ def attacks(numbers: Numbers) -> Words:
             f"{text.number(verdict_of(first).claimed.delta)} is claimed."
         ),
         fails=any(row["verdict"] == "fails" for row in rows),
-        privacy="; ".join(f"{row['label']} {text.privacy(verdict_of(row))}" for row in rows) + ".",
+        privacy=claimed_list(rows),
         shows=(
             "What an attack proves is a lower bound: it can refute a claim, and never confirms one. For claims that "
             "hold, the bound stays below the claim, as it must; for those that fail by much it comes close to the "

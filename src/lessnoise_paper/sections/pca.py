@@ -10,7 +10,9 @@ from lessnoise_paper.model import Fact, Picture, Words
 from lessnoise_paper.sections.common import chip, percent, rows_table, titled
 
 if TYPE_CHECKING:
-    from lessnoise_paper.model import Numbers
+    from collections.abc import Mapping
+
+    from lessnoise_paper.model import Numbers, Settings
 
 _PUBLISHED = "r1smg-published"
 PAPER_BASELINE = "96.89%"
@@ -18,6 +20,18 @@ PAPER_BASELINE = "96.89%"
 
 PAPER_R1SMG_DEVIATION, PAPER_OTHERS_SMALL = "around 50", "of the order of 10³"
 """Total deviations on the paper's data (appendix D, "Case Study II")."""
+
+
+def introduce(settings: Settings, found: Mapping[str, Numbers | None]) -> tuple[str, str]:
+    """The first paragraphs of case study II."""
+    numbers = found["pca"]
+    assert numbers is not None
+    lede = (
+        f"Principal components of {_data(numbers)} are released with noise by every mechanism. First as published, "
+        "with R1SMG at a ten-millionth of the epsilon of the others; then all at that small epsilon; then all at one "
+        "exact guarantee, with the paper's bounds on entries and with clipped rows."
+    )
+    return lede, f"The releases use seed {numbers['seed']}. Seeded releases are not private."
 
 
 def figure_6(numbers: Numbers) -> Words:

@@ -12,7 +12,7 @@ import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down, up
-from lessnoise_paper.studies.learning import settings
+from lessnoise_paper.training import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    Reader = Callable[[str], dict[str, Any] | None]
 
 NAMES = {
     "sgd": "SGD, not private",
@@ -144,7 +146,7 @@ def exact_guarantee(result: dict[str, Any], method: str, epsilon: float) -> str:
     return guarantee_text(settings.plan_of_run(result["data"], method, epsilon, result["records"], epochs))
 
 
-def checkpoints(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[dict[str, Any]]:
+def checkpoints(read_result: Reader = read) -> list[dict[str, Any]]:
     """First epochs at 95% test accuracy, ours beside the paper's, for the lines whose epoch the paper reports.
 
     Ours over seeds: of the mean curve, and of the first and last seed to arrive (None: one never does).
@@ -175,7 +177,7 @@ def _first(test: NDArray[np.float64]) -> int | None:
     return int(reached[0]) + 1 if reached.size else None
 
 
-def table(read_result: Callable[[str], dict[str, Any] | None] = read) -> list[Row]:
+def table(read_result: Reader = read) -> list[Row]:
     """Every line of every result file there is, with its exact guarantee."""
     rows = []
     for data in settings.CASES:

@@ -27,7 +27,7 @@ from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import build
 from lessnoise.pca.rows import RowBound, moments
 from lessnoise.pca.symmetric import unpack
-from lessnoise_paper.studies.pca_result import PARTS, PcaStudy, Point, Spectrum
+from lessnoise_paper.experiments.components_result import PARTS, PcaStudy, Point, Spectrum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from lessnoise_paper.demo.run import DemoResult, DemoRow
+    from lessnoise_paper.experiments.demo import DemoResult, DemoRow
+
+from lessnoise_paper.experiments.maps import MAP_COLOURS, map_png_of
 
 VERDICT_COLOURS = {"holds": "#0077BB", "fails": "#CC3311", "not proved": "#BBBBBB"}
-MAP_COLOURS = "magma"
-
-_CELL = 5  # pixels per cell of a map
 
 
 # Maps.
@@ -34,15 +32,8 @@ def map_png(result: DemoResult, key: str | None = None) -> bytes:
     Counts below 1, negative ones too, take the colour of the lowest end; counts above the true
     maximum take that of the highest.
     """
-    from matplotlib import colormaps
-    from matplotlib.image import imsave
-
     values = result.counts.value if key is None else result.row(key).released
-    colours = colormaps[MAP_COLOURS](_scale(result)(np.maximum(values, 1.0)), bytes=True)
-    pixels = np.repeat(np.repeat(colours[::-1, :, :3], _CELL, axis=0), _CELL, axis=1)
-    buffer = io.BytesIO()
-    imsave(buffer, pixels, format="png")
-    return buffer.getvalue()
+    return map_png_of(np.maximum(values, 1.0), _scale(result))
 
 
 def scale_svg(result: DemoResult) -> bytes:
@@ -156,7 +147,7 @@ def _note(
 # Losses.
 
 
-def losses_svg(result: DemoResult) -> bytes:
+def expected_losses_svg(result: DemoResult) -> bytes:
     """Expected loss of every mechanism as bars on a logarithmic axis, coloured by verdict."""
     from matplotlib.patches import Patch
 

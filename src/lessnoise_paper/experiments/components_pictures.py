@@ -9,15 +9,15 @@ import numpy as np
 from lessnoise.errors import InvalidInput
 from lessnoise.report import text
 from lessnoise.report.canvas import GRID, INK, LINES, MORE_COLOURS, blank, png, style
-from lessnoise_paper.studies.pca import label_of
-from lessnoise_paper.studies.pca_result import PARTS, PcaStudy
+from lessnoise_paper.experiments.components import label_of
+from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.figure import Figure
 
-    from lessnoise_paper.studies.pca_result import Point
+    from lessnoise_paper.experiments.components_result import Point
 
     Values = PcaStudy | dict[str, Any]
 

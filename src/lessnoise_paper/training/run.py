@@ -1,4 +1,4 @@
-"""The full runs: ``python -m lessnoise_paper.studies.learning.run --data FOLDER --out FOLDER``.
+"""The full runs: ``python -m lessnoise_paper.training.run --data FOLDER --out FOLDER``.
 
 Needs PyTorch and NumPy alone. All lines and seeds of a data set train side by side, and after each epoch the results so
 far and a checkpoint are written, so that a run that was stopped goes on where it was.
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import files
 from lessnoise.errors import InvalidInput
-from lessnoise_paper.studies.learning import settings
-from lessnoise_paper.studies.learning.data import load
+from lessnoise_paper.training import settings
+from lessnoise_paper.training.data import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import torch
 
-    from lessnoise_paper.studies.learning.data import Images
-    from lessnoise_paper.studies.learning.trainer import Run
+    from lessnoise_paper.training.data import Images
+    from lessnoise_paper.training.trainer import Run
 
 _SHOWN = 10000  # training images on which accuracy is measured
 _SILENCE = 15.0  # seconds after which a long epoch says how far it is
@@ -34,7 +34,7 @@ _SILENCE = 15.0  # seconds after which a long epoch says how far it is
 
 def runs_of(case: settings.Case, seeds: Sequence[int]) -> list[Run]:
     """Every line of the study for every seed."""
-    from lessnoise_paper.studies.learning.trainer import Run
+    from lessnoise_paper.training.trainer import Run
 
     found = [Run("sgd", None, seed) for seed in seeds]
     for budget in case.budgets:
@@ -59,8 +59,8 @@ def train_case(
     """Train all runs of a case; results are in ``out``/DATA.json, the checkpoint is beside them."""
     import torch
 
-    from lessnoise_paper.studies.learning.networks import network
-    from lessnoise_paper.studies.learning.trainer import Ensemble, as_floats, poisson_batches
+    from lessnoise_paper.training.networks import network
+    from lessnoise_paper.training.trainer import Ensemble, as_floats, poisson_batches
 
     place = torch.device(device)
     torch.backends.cuda.matmul.allow_tf32 = True
@@ -171,7 +171,7 @@ def _save(out: Path, name: str, result: dict[str, Any], ensemble: Any, generator
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m lessnoise_paper.studies.learning.run", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lessnoise_paper.training.run", description=__doc__)
     parser.add_argument("--data", required=True, type=Path, help="folder with MNIST and CIFAR-10")
     parser.add_argument("--out", required=True, type=Path, help="folder for results and checkpoints")
     parser.add_argument("--only", nargs="*", default=["mnist", "cifar10", "strong"], help="mnist, cifar10, strong")
@@ -187,12 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sweep", action="store_true", help="only try learning rates of the strong recipe")
     asked = parser.parse_args(arguments)
     if asked.sweep:
-        from lessnoise_paper.studies.learning.strong import sweep
+        from lessnoise_paper.training.strong import sweep
 
         sweep(asked.data, asked.device or "cuda", only=tuple(name for name in asked.only if name != "strong"))
         return
     words = sys.argv[1:] if arguments is None else list(arguments)
-    command = "python -m lessnoise_paper.studies.learning.run " + _anonymous(words)
+    command = "python -m lessnoise_paper.training.run " + _anonymous(words)
     run_study(
         asked.only,
         data=asked.data,
@@ -243,7 +243,7 @@ def run_study(
             report=report,
         )
     if "strong" in only:
-        from lessnoise_paper.studies.learning.strong import run_strong
+        from lessnoise_paper.training.strong import run_strong
 
         run_strong(
             data=data, out=out, seeds=seeds, device=place, command=command, records=records, only=strong, report=report

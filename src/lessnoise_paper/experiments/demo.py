@@ -16,16 +16,21 @@ from lessnoise.guarantees import Guarantee, Neighbours
 from lessnoise.mechanism.catalogue import find
 from lessnoise.query import Answer, Histogram
 from lessnoise.report import text
-from lessnoise.report.frontier import FrontierPoint, frontier
+from lessnoise.report.canvas import COLOURS
+from lessnoise.report.frontier import FrontierPoint, frontier, frontier_svg
 from lessnoise_paper.data import BOUNDS, synthetic_city
+from lessnoise_paper.experiments import demo_pictures as pictures
+from lessnoise_paper.experiments.rows import Reconstruction, Row, reconstruct
+from lessnoise_paper.model import Experiment, Result, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from lessnoise.guarantees import Bracket, Verdict
+    from lessnoise.guarantees import Bracket
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise_paper.model import Numbers
 
     Progress = Callable[[str, int, int], None]
 
@@ -60,26 +65,17 @@ _CURVE_FLOOR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class DemoRow:
-    """One mechanism: what it claims, what is true, what it costs, and one seeded release.
+class DemoRow(Row):
+    """A row with what the mechanism costs, in theory and in the one release.
 
     ``curve`` holds (epsilon, upper end of the exact delta) for pictures; it ends where delta is negligible.
     """
 
-    key: str
-    label: str
-    mechanism: Mechanism
-    verdict: Verdict
+    released: NDArray[np.float64]
     target_delta: Bracket
     loss_quantiles: tuple[float, float, float]
     observed_loss: float
-    released: NDArray[np.float64]
     curve: tuple[tuple[float, float], ...]
-
-    @property
-    def holds(self) -> bool:
-        """The claim is proved."""
-        return self.verdict.holds
 
     @property
     def standard_deviation(self) -> float:
@@ -94,10 +90,8 @@ class DemoRow:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the map."""
         return {
-            "key": self.key,
-            "label": self.label,
-            "mechanism": self.mechanism.to_dict(),
-            "verdict": self.verdict.to_dict(),
+            **Row.to_dict(self),
+            "colour": COLOURS[self.key],
             "exact_delta_at_target_epsilon": self.target_delta.to_dict(),
             "standard_deviation": self.standard_deviation,
             "expected_loss": self.expected_loss,
@@ -105,24 +99,6 @@ class DemoRow:
             "observed_loss": self.observed_loss,
             "curve": [list(point) for point in self.curve],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Reconstruction:
-    """How many of some seeded releases return the whole raw table when rounded to whole numbers."""
-
-    key: str
-    releases: int
-    exact_tables: int
-
-    @property
-    def share(self) -> float:
-        """Fraction of releases that give the raw table away."""
-        return self.exact_tables / self.releases
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"key": self.key, "releases": self.releases, "exact_tables": self.exact_tables, "share": self.share}
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +124,10 @@ class DemoResult:
             "lessnoise": self.version,
             "data": "synthetic city",
             "pickups": int(self.counts.value.sum()),
+            "largest_count": float(self.counts.value.max()),
             "shape": list(self.counts.shape),
+            "sensitivity": self.counts.sensitivity,
+            "l1_sensitivity": self.counts.l1_sensitivity,
             "bounds": [list(side) for side in BOUNDS],
             "target": self.target.to_dict(),
             "seed": self.seed,
@@ -198,8 +177,9 @@ def _compare(target: Guarantee, seed: int, progress: Progress, dimensions: Seque
     rows.sort(key=lambda row: (not row.holds, row.expected_loss, row.key != CONTROL))
     progress("reconstruction", steps - 2, steps)
     examined = [row for row in rows if row.verdict.refuted or row.key == CONTROL]
+    occupied = counts.value > 0
     reconstructions = tuple(
-        _reconstruct(row, np.random.default_rng(child))
+        reconstruct(row, occupied, RECONSTRUCTION_RELEASES, np.random.default_rng(child))
         for row, child in zip(examined, reconstruction_seeds.spawn(len(examined)), strict=True)
     )
     progress("other dimensions", steps - 1, steps)
@@ -271,7 +251,34 @@ def _between(mechanism: Mechanism, left: tuple[float, float], right: tuple[float
     return [*_between(mechanism, left, middle), middle, *_between(mechanism, middle, right)]
 
 
-def _reconstruct(row: DemoRow, rng: np.random.Generator) -> Reconstruction:
-    """Rounding returns every raw count exactly if and only if no cell's noise reaches 1/2."""
-    hits = sum(float(np.abs(row.mechanism.noise(rng)).max()) < 0.5 for _ in range(RECONSTRUCTION_RELEASES))
-    return Reconstruction(row.key, RECONSTRUCTION_RELEASES, hits)
+# The experiment.
+
+
+def run(
+    folder: str | None, progress: Progress | None, *, epsilon: float, delta: float, seed: int, dimensions: list[int]
+) -> Result:
+    """The comparison with its maps, curves and losses."""
+    result = run_demo(epsilon, delta, seed, progress, dimensions=dimensions)
+    files = {
+        "demo-truth.png": pictures.map_png(result),
+        **{map_file(row.key): pictures.map_png(result, row.key) for row in result.rows},
+        "demo-scale.svg": pictures.scale_svg(result),
+        "demo-curves.svg": pictures.curves_svg(result),
+        "demo-losses.svg": pictures.expected_losses_svg(result),
+        "demo-spread.svg": pictures.spread_svg(result),
+    }
+    if result.frontier:
+        files["demo-frontier.svg"] = frontier_svg(result.frontier)
+    return Result(result.to_dict(), files)
+
+
+def map_file(key: str) -> str:
+    """The picture of one release."""
+    return f"demo-map-{key}.png"
+
+
+def _parameters(settings: Settings) -> Numbers:
+    return {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": []}
+
+
+EXPERIMENT = Experiment("demo", _parameters, run)

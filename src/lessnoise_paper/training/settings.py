@@ -1,6 +1,6 @@
 """What is trained in case study III, with which noise. Plans are computed once, exactly, and kept beside this module.
 
-``python -m lessnoise_paper.studies.learning.settings`` computes them anew, in minutes.
+``python -m lessnoise_paper.training.settings`` computes them anew, in minutes.
 
 Settings are those of the paper: DP-SGD of the TensorFlow Privacy tutorial, C = 1, batch 256, learning rate 0.15, 30
 epochs for MNIST and 100 for CIFAR-10, noise multipliers 1.1 and 0.5.
@@ -193,5 +193,5 @@ def _plan_of_run(data: str, method: str, epsilon: float, records: int, epochs: i
     return described(replace(plan, rate=rate, steps=steps, records=records, target=None, claim=None), epsilon)
 
 
-if __name__ == "__main__":  # `python -m lessnoise_paper.studies.learning.settings` prints results/plans.json anew
+if __name__ == "__main__":  # `python -m lessnoise_paper.training.settings` prints results/plans.json anew
     print(json.dumps(compute_plans(), indent=1))

@@ -20,7 +20,8 @@ from lessnoise.mechanism.counts import Dawa
 from lessnoise.query import Answer, Histogram
 from lessnoise_paper.data import BOUNDS, synthetic_city, uber_pickups
 from lessnoise_paper.data.uber import FIGURE_BOUNDS, WINDOW, WINDOW_BOUNDS, WINDOW_ROWS
-from lessnoise_paper.studies.uber_results import SYNTHETIC_CITY, Attack, Losses, StudyRow, UberResult
+from lessnoise_paper.experiments.rows import reconstruct
+from lessnoise_paper.experiments.uber_results import SYNTHETIC_CITY, Losses, LossRow, UberResult
 
 if TYPE_CHECKING:
     import os
@@ -29,11 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise_paper.experiments.rows import Reconstruction
 
     Array = NDArray[np.float64]
     Progress = Callable[[str, int, int], None]
-
-__all__ = ["Attack", "Losses", "StudyRow", "UberResult", "run_uber"]
 
 SYNTHETIC = "synthetic"
 EPSILON, STRICT_EPSILON, DELTA = 0.5, 1e-5, 1e-7
@@ -158,7 +158,7 @@ class _Study:
         part: str,
         paper_mean: float | None = None,
         with_map: bool = True,
-    ) -> StudyRow:
+    ) -> LossRow:
         entry = find(key)
         self._step(f"{entry.label}, epsilon = {epsilon:g}")
         published = part in ("paper", "strict")
@@ -182,7 +182,7 @@ class _Study:
             released = np.where(self.city.value > 0, mechanism.release(self.city.value, rng).value, 0.0)
             released.setflags(write=False)
         losses = self._losses(mechanism, rng)
-        return StudyRow(key, entry.label, mechanism, mechanism.check(), losses, released, paper_mean)
+        return LossRow(key, entry.label, mechanism, mechanism.check(), released, losses, paper_mean)
 
     def _losses(self, mechanism: Mechanism, rng: np.random.Generator) -> Losses:
         valid, whole = [], []
@@ -206,16 +206,9 @@ class _Study:
             skewness=mechanism.loss_skewness if shaped else None,
         )
 
-    def _attack(self, row: StudyRow, releases: int) -> Attack:
-        """Rounding returns every raw count if and only if no cell's noise reaches 1/2."""
+    def _attack(self, row: LossRow, releases: int) -> Reconstruction:
         self._step(f"rounding {releases:,} releases of {row.label}")
-        rng = self._rng("attack", row.key)
-        tables = occupied = 0
-        for _ in range(releases):
-            right = np.abs(row.mechanism.noise(rng)) < 0.5
-            tables += bool(right.all())
-            occupied += bool(right[self.valid].all())
-        return Attack(row.key, row.label, releases, tables, occupied)
+        return reconstruct(row, self.valid, releases, self._rng("attack", row.key))
 
     def _rng(self, *words: str) -> np.random.Generator:
         return np.random.default_rng([self.seed, *(byte for word in words for byte in word.encode())])

@@ -17,7 +17,7 @@ from lessnoise.audit import AuditReport, audit
 from lessnoise.audit.laws import draw_many
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
-from lessnoise_paper.studies.learning import settings
+from lessnoise_paper.training import settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,12 +9,13 @@ import numpy as np
 
 from lessnoise._version import __version__
 from lessnoise.query import Answer, Histogram
+from lessnoise.report.canvas import MORE_COLOURS
+from lessnoise_paper.experiments.rows import Reconstruction, Row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.guarantees import Guarantee, Verdict
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.guarantees import Guarantee
 
     Array = NDArray[np.float64]
 
@@ -67,66 +68,21 @@ class Losses:
 
 
 @dataclass(frozen=True, eq=False)
-class StudyRow:
-    """One mechanism at one setting: what is claimed, what is true, what it costs, and one release on the map."""
+class LossRow(Row):
+    """A row with the losses of repeated releases, and the mean that the paper reports."""
 
-    key: str
-    label: str
-    mechanism: Mechanism
-    verdict: Verdict
     losses: Losses
-    released: Array | None
     paper_mean: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        """The claim is proved."""
-        return self.verdict.holds
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the map."""
         return {
-            "key": self.key,
-            "label": self.label,
-            "mechanism": self.mechanism.to_dict(),
-            "verdict": self.verdict.to_dict(),
+            **Row.to_dict(self),
+            "colour": MORE_COLOURS[self.key],
             "paper_mean_valid": self.paper_mean,
             "losses": self.losses.to_dict(),
+            "mean_loss": self.losses.mean_valid,
             "largest_released": None if self.released is None else float(self.released.max()),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Attack:
-    """How many releases, rounded, equal the raw table: all of it, or all its occupied cells."""
-
-    key: str
-    label: str
-    releases: int
-    tables: int
-    occupied: int
-
-    @property
-    def share(self) -> float:
-        """Fraction of releases that give the whole table away."""
-        return self.tables / self.releases
-
-    def interval(self, confidence: float = 0.99) -> tuple[float, float]:
-        """Clopper and Pearson's interval of the true share."""
-        from scipy.stats import binomtest
-
-        found = binomtest(self.tables, self.releases).proportion_ci(confidence, method="exact")
-        return float(found.low), float(found.high)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "key": self.key,
-            "releases": self.releases,
-            "exact_tables": self.tables,
-            "exact_occupied_cells": self.occupied,
-            "share": self.share,
-            "interval_99": list(self.interval()),
         }
 
 
@@ -140,19 +96,19 @@ class UberResult:
     city: Answer
     repetitions: int
     seed: int
-    paper: tuple[StudyRow, ...]
-    strict: tuple[StudyRow, ...]
-    honest: tuple[StudyRow, ...]
-    true: tuple[StudyRow, ...]
+    paper: tuple[LossRow, ...]
+    strict: tuple[LossRow, ...]
+    honest: tuple[LossRow, ...]
+    true: tuple[LossRow, ...]
     target: Guarantee
     true_target: Guarantee
-    attacks: tuple[Attack, ...]
+    attacks: tuple[Reconstruction, ...]
     facts: dict[str, float] = field(default_factory=dict)
     version: str = __version__
 
     @property
     def synthetic(self) -> bool:
-        """Made-up pickups, which the paper's numbers are not about."""
+        """Result-up pickups, which the paper's numbers are not about."""
         return self.data == SYNTHETIC_CITY
 
     @property
@@ -165,6 +121,7 @@ class UberResult:
         return {
             "lessnoise": self.version,
             "data": self.data,
+            "synthetic": self.synthetic,
             "pickups": self.pickups,
             "shape": list(self.counts.shape),
             "bounds": [list(side) for side in box_of(self.counts)],

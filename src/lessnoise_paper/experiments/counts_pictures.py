@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import TYPE_CHECKING
 
@@ -10,32 +9,31 @@ import numpy as np
 
 from lessnoise.report import text
 from lessnoise.report.canvas import GRID, INK, MORE_COLOURS, blank, png, style, svg
-from lessnoise_paper.demo.pictures import MAP_COLOURS, VERDICT_COLOURS
+from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.experiments.maps import map_pixels, map_png_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from numpy.typing import NDArray
 
-    from lessnoise_paper.studies.uber_results import Attack, StudyRow, UberResult
+    from lessnoise_paper.experiments.uber_results import LossRow, UberResult
 
     Array = NDArray[np.float64]
-    Rows = tuple[StudyRow, ...]
-
-_CELL = 5  # pixels per cell of a map
-_EMPTY = (236, 234, 230)  # where the paper knows that nobody can be
+    Rows = tuple[LossRow, ...]
 
 
-def colour(row: StudyRow) -> str:
+def colour(row: LossRow) -> str:
     """One colour per mechanism."""
     return MORE_COLOURS[row.key]
 
 
-def privacy(row: StudyRow) -> str:
+def privacy(row: LossRow) -> str:
     """Claimed and exact privacy, in few words."""
     return text.privacy(row.verdict)
 
 
-def exact(row: StudyRow) -> str:
+def exact(row: LossRow) -> str:
     """The exact delta at the claimed epsilon, or its proved lower end where the bracket is wide."""
     return text.exact_delta(row.verdict)
 
@@ -43,35 +41,23 @@ def exact(row: StudyRow) -> str:
 # Maps.
 
 
-def map_pixels(values: Array, occupied: NDArray[np.bool_], highest: float) -> NDArray[np.uint8]:
-    """A map in colours from 0 to the highest count; cells that are known to be empty are grey."""
-    from matplotlib import colormaps
-
-    shares = np.clip(values / max(highest, 1e-300), 0.0, 1.0)
-    colours = np.asarray(colormaps[MAP_COLOURS](shares, bytes=True))[..., :3].copy()
-    colours[~occupied] = _EMPTY
-    return colours[::-1]
+def map_png(result: UberResult, row: LossRow | None, *, own_scale: bool = False) -> bytes:
+    """One map, north up: the truth, or a release; colours run from 0 to the highest count."""
+    return map_png_of(*_map(result, row, own_scale))
 
 
-def map_png(result: UberResult, row: StudyRow | None, *, own_scale: bool = False) -> bytes:
-    """One map, north up: the truth, or a release."""
-    from matplotlib.image import imsave
+def _map(result: UberResult, row: LossRow | None, own_scale: bool) -> tuple[Array, Normalize, NDArray[np.bool_]]:
+    from matplotlib.colors import Normalize
 
-    pixels = map_pixels(*_map(result, row, own_scale))
-    buffer = io.BytesIO()
-    imsave(buffer, np.repeat(np.repeat(pixels, _CELL, axis=0), _CELL, axis=1), format="png")
-    return buffer.getvalue()
-
-
-def _map(result: UberResult, row: StudyRow | None, own_scale: bool) -> tuple[Array, NDArray[np.bool_], float]:
     truth = result.city.value
     values = truth if row is None or row.released is None else row.released
-    return values, truth > 0, float(values.max() if own_scale else truth.max())
+    highest = max(float(values.max() if own_scale else truth.max()), 1e-300)
+    return values, Normalize(0.0, highest, clip=True), truth == 0
 
 
 def maps_png(result: UberResult, rows: Rows, *, truth: bool, own_scale: bool = False) -> bytes:
     """All maps of one setting on one sheet."""
-    shown: list[StudyRow | None] = [*([None] if truth else []), *rows]
+    shown: list[LossRow | None] = [*([None] if truth else []), *rows]
     columns = 4 if len(shown) > 6 else 3
     lines = math.ceil(len(shown) / columns)
     with style():
@@ -98,7 +84,7 @@ def maps_png(result: UberResult, rows: Rows, *, truth: bool, own_scale: bool = F
 # Losses.
 
 
-def losses_svg(result: UberResult) -> bytes:
+def loss_strips_svg(result: UberResult) -> bytes:
     """Every repetition's loss over the occupied cells, all mechanisms on one logarithmic axis, with the means."""
     rows = result.paper
     with style():
@@ -118,7 +104,7 @@ def losses_svg(result: UberResult) -> bytes:
         return svg(figure)
 
 
-def _strip(axes: Axes, place: int, row: StudyRow) -> None:
+def _strip(axes: Axes, place: int, row: LossRow) -> None:
     """A histogram in logarithmic bins above its base line, the mean, and the paper's number."""
     losses = np.maximum(row.losses.valid, 1e-12)
     low, high = math.log10(losses.min()), math.log10(losses.max())
@@ -139,7 +125,7 @@ def _strip(axes: Axes, place: int, row: StudyRow) -> None:
         axes.plot([row.paper_mean], [place + 0.32], "o", markerfacecolor="none", markeredgecolor=INK, markersize=9)
 
 
-def _short(row: StudyRow) -> str:
+def _short(row: LossRow) -> str:
     return f"epsilon = {text.number(row.verdict.claimed.epsilon)}, {row.verdict.word}"
 
 
@@ -173,7 +159,7 @@ def densities_svg(result: UberResult) -> bytes:
         return svg(figure)
 
 
-def _density(axes: Axes, row: StudyRow) -> None:
+def _density(axes: Axes, row: LossRow) -> None:
     from scipy.stats import gaussian_kde
 
     losses = row.losses.valid
@@ -240,13 +226,3 @@ def _bars(axes: Axes, rows: Rows, occupied: int) -> None:
     axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel(f"expected loss over the {occupied} occupied cells (logarithmic)", fontsize=9)
-
-
-def attack_words(attack: Attack) -> str:
-    """What rounding finds, in a sentence."""
-    low, high = attack.interval()
-    return (
-        f"{attack.label}: {attack.tables:,} of {attack.releases:,} releases, rounded, are the exact raw table "
-        f"({100 * attack.share:.2g}%; with 99% confidence {100 * low:.2g}% to {100 * high:.2g}%), and "
-        f"{attack.occupied:,} have every occupied cell right."
-    )

@@ -8,8 +8,8 @@ import numpy as np
 
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style
 from lessnoise.rounding import down, up
-from lessnoise_paper.studies.learning import settings
-from lessnoise_paper.studies.learning.results import (
+from lessnoise_paper.training import settings
+from lessnoise_paper.training.results import (
     CHECKPOINT,
     NAMES,
     PAPER_CHECKPOINTS,
@@ -20,15 +20,14 @@ from lessnoise_paper.studies.learning.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lessnoise_paper.studies.learning.membership import Membership
-    from lessnoise_paper.studies.learning.results import Curve
+    from lessnoise_paper.training.membership import Membership
+    from lessnoise_paper.training.results import Curve, Reader
 
-    Reader = Callable[[str], dict[str, Any] | None]
 
 METHOD_COLOURS = {
     "sgd": "#222222",

@@ -19,9 +19,9 @@ import torch
 from torch.nn import functional
 
 from lessnoise import files
-from lessnoise_paper.studies.learning import settings
-from lessnoise_paper.studies.learning.data import load
-from lessnoise_paper.studies.learning.features import normalised, opponent_colours, scattering, softened
+from lessnoise_paper.training import settings
+from lessnoise_paper.training.data import load
+from lessnoise_paper.training.features import normalised, opponent_colours, scattering, softened
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from lessnoise_paper.studies.learning.networks import Conv, Dense, Network, Pool, module
+from lessnoise_paper.training.networks import Conv, Dense, Network, Pool, module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,53 @@
+"""How a command writes a page of one experiment: all of its files, or none."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lessnoise.cli import console, print_json, progress_bar
+from lessnoise.files import check_folder, write_folder
+from lessnoise.report.html import is_ours
+from lessnoise_paper.run import INDEX, NUMBERS, single_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from lessnoise_paper.model import Numbers, Selection, Settings
+
+
+def check_page(out: Path, force: bool) -> bool:
+    """Refuse, before any work, to write over a page that is not an earlier one of ours; whether to overwrite."""
+    force = force or is_ours(out / INDEX)
+    check_folder(out, (INDEX, NUMBERS), force)
+    return force
+
+
+def write_page(
+    selection: Selection,
+    settings: Settings,
+    out: Path,
+    show: Callable[[Numbers], None],
+    *,
+    force: bool,
+    json_only: bool,
+    pictures: bool = True,
+) -> None:
+    """Compute, write, and tell: the numbers as JSON, or what ``show`` prints of them.
+
+    The pictures are in the page; with ``pictures`` they lie beside it too.
+    """
+    force = check_page(out, force)
+    with progress_bar(quiet=json_only) as progress:
+        files = single_page(selection, settings, progress)
+    numbers: dict[str, Any] = json.loads(files[NUMBERS])
+    if not pictures:
+        files = {name: files[name] for name in (INDEX, NUMBERS)}
+    check_folder(out, files, force)
+    write_folder(out, files, force)
+    if json_only:
+        print_json(numbers)
+        return
+    show(numbers)
+    console().print(f"wrote {out / INDEX} and {len(files) - 1} files beside it: open the page in a browser")
