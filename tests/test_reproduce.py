@@ -29,6 +29,7 @@ SMALL = {
     "counts": {"repetitions": 2, "attack_releases": 400},
     "frontier": {"epsilons": [1.0], "dimensions": [2, 10]},
     "learning": {"samples": 400},
+    "demo": {"dimensions": [1, 2]},
     "null-space": {"shape": [10, 10], "epsilon": 1e-3, "delta": 1e-5, "sensitivity": 1.0, "samples": 8000},
     "attacks": {"samples": 8000, "rows": 2},
     "claims": {"cases": 7},
