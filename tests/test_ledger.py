@@ -340,9 +340,9 @@ def test_odd_names_are_names(tmp_path):
     assert ln.Ledger.open(str(ledger.path)).count() == 1
 
 
-def test_an_unfinished_file_becomes_a_ledger(tmp_path):
+def test_an_empty_file_is_no_ledger(tmp_path):
     (tmp_path / "a.ledger").touch()
-    assert opened(tmp_path).count() == 0
+    refused(tmp_path / "a.ledger", "is empty, which no ledger is")
 
 
 # History.

@@ -15,6 +15,10 @@ class LedgerError(LessnoiseError):
     """A ledger cannot be read or written; nothing was drawn or released."""
 
 
+class SpendUnknown(LedgerError):
+    """The disk failed while a spend was written, which may count or not; nothing was drawn or released."""
+
+
 class BudgetExceeded(LessnoiseError):
     """A release would exceed the ledger's budget; nothing was drawn, spent or written.
 
