@@ -194,8 +194,8 @@ def test_candidates_cover_every_partition(totals):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("trial", "rounds"), [("race", 6), ("kill", 25)])
-def test_races_and_kills(trial, rounds):
+@pytest.mark.parametrize(("trial", "rounds"), [("race", 6), ("kill", 25), ("storm", 12), ("fork", 12)])
+def test_races_kills_storms_and_forks(trial, rounds):
     run = subprocess.run([sys.executable, str(TRIALS), trial, str(rounds)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     result = json.loads(run.stdout)

@@ -240,19 +240,14 @@ class Ledger(Plotted):
 
         @functools.cache
         def lookup(description: int) -> Composition:
+            json = found.json_of(description)
             try:
-                composition = _parsed(found.json_of(description))
-            except LedgerError:
-                raise
-            except Exception as error:  # whatever is wrong with it: no lessnoise has written it
-                reason = f"description {description} of {found.ledger} cannot be read ({' '.join(str(error).split())})"
-            else:
-                if composition.neighbours is self.budget.neighbours:
-                    return composition
-                reason = (
-                    f"description {description} of {found.ledger} has another neighbouring relation than its budget"
-                )
-            raise LedgerError(f"{reason}: restore the ledger from a copy.")
+                composition = _parsed(json)
+            except Exception as error:  # whatever is wrong with it: it is not what was recorded
+                raise found.odd("description", f"id={description}, {error}") from None
+            if composition.neighbours is not self.budget.neighbours:
+                raise found.odd("description", f"id={description}, neighbours={composition.neighbours.value!r}")
+            return composition
 
         return lookup
 

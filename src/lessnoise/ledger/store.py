@@ -107,20 +107,25 @@ class Store:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Tables]:
         """A consistent view."""
+        self._look()
         with self._transaction(self.file, "BEGIN") as connection:
             yield self._tables(connection)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Tables]:
         """A transaction that no other process can come between; what it wrote counts once this returns."""
+        self._look()
         with self._transaction(self.file, "BEGIN IMMEDIATE") as connection:
             yield self._tables(connection)
-            if not self.exists():
-                raise LedgerError(f"{self} has vanished: nothing was spent or released; check that it exists.")
+            self._look()
 
-    def _tables(self, connection: sqlite3.Connection) -> Tables:
+    def _look(self) -> None:
+        """Refuse a file that cannot be the ledger, or is not the one that was checked."""
         if not self.exists():
             raise LedgerError(f"{self} has vanished: check that it exists.")
+
+    def _tables(self, connection: sqlite3.Connection) -> Tables:
+        self._look()  # again, at what SQLite has opened
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise LedgerError(f"{self} is not a ledger: it was left as it is; pass another path.")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -159,7 +164,7 @@ class Store:
                 yield connection
                 if spent and os.getpid() == process:
                     self._commit(connection)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter, if an error quotes from a damaged file
                 raise self._failure(error, spent) from None
             finally:
                 if os.getpid() == process:
@@ -181,9 +186,9 @@ class Store:
                 "record before you try again; nothing was released."
             ) from None
 
-    def _failure(self, error: sqlite3.Error, spent: str) -> LedgerError:
-        reason = _REASONS.get(_code(error), f"failed ({error})")
-        return LedgerError(f"{self} {reason}{spent}.")
+    def _failure(self, error: Exception, spent: str) -> LedgerError:
+        code = _code(error) or sqlite3.SQLITE_CORRUPT  # without a code it is text that is none
+        return LedgerError(f"{self} {_REASONS.get(code, f'failed ({error})')}{spent}.")
 
     def create(self, budget: Guarantee, now: float) -> None:
         """Write a whole ledger under another name, then give it its own, unless another process has just done so."""
@@ -205,8 +210,9 @@ class Store:
                 os.link(stage, self.file)
             stage.unlink(missing_ok=True)
             _sync_folder(self.file.parent)
-        except OSError as error:
-            raise LedgerError(f"{self} cannot be created ({error.strerror}): choose another folder.") from None
+        except (OSError, SpendUnknown) as error:
+            reason = getattr(error, "strerror", "the disk failed")
+            raise LedgerError(f"{self} cannot be created ({reason}): choose another folder.") from None
         finally:
             for ending in ("", *_JOURNALS):
                 with contextlib.suppress(OSError):

@@ -73,10 +73,9 @@ class Tables:
         totals = self.totals()
         recounted = "SELECT partition, description, COUNT(*) FROM spend GROUP BY partition, description"
         if totals != self._counts(recounted):
-            raise LedgerError(f"{self.ledger} contradicts itself, its totals are not those of its records: {_COPY}")
-        count, first, last = self._row("SELECT COUNT(*), MIN(id), MAX(id) FROM spend")
-        given = self._row("SELECT MAX(seq) FROM sqlite_sequence WHERE name = 'spend'")[0]
-        if (count and (first, last) != (1, count)) or (given or 0) != count:
+            raise self._contradiction()
+        ends = self._row("SELECT (SELECT MIN(id) FROM spend), (SELECT MAX(id) FROM spend)")
+        if totals and ends != (1, self._receipts()):
             raise LedgerError(f"{self.ledger} lacks records, their numbers do not run from 1 to the last: {_COPY}")
         described = {
             self._described(*row)[0] for row in self.connection.execute("SELECT id, digest, json FROM description")
@@ -84,8 +83,10 @@ class Tables:
         if not described >= {description for counts in totals.values() for description in counts}:
             raise LedgerError(f"{self.ledger} has records without a description: {_COPY}")
 
-    def _odd(self, table: str, what: object) -> LedgerError:
-        return LedgerError(f"{self.ledger} holds what no lessnoise writes, in table {table} ({what}): {_COPY}")
+    def odd(self, table: str, what: str) -> LedgerError:
+        """To raise for a row that is not such as lessnoise writes."""
+        short = " ".join(what.split())[:200]
+        return LedgerError(f"{self.ledger} holds what no lessnoise writes, in table {table} ({short}): {_COPY}")
 
     # Reading.
 
@@ -95,30 +96,43 @@ class Tables:
         try:
             return Guarantee(validation.epsilon(epsilon), validation.delta_or_zero(delta), Neighbours.of(neighbours))
         except InvalidInput as error:
-            raise self._odd("budget", str(error).partition(":")[0]) from None
+            raise self.odd("budget", str(error).partition(":")[0]) from None
 
     def created(self) -> float:
         """When the ledger was created, which tells it from others of the same name."""
         created = self._budget()[3]
         if not _moment(created):
-            raise self._odd("budget", f"created={created!r}")
+            raise self.odd("budget", f"created={created!r}")
         return created
 
     def _budget(self) -> tuple[Any, ...]:
         rows = self.connection.execute("SELECT epsilon, delta, neighbours, created FROM budget LIMIT 2").fetchall()
         if len(rows) != 1:
-            raise self._odd("budget", f"{len(rows)} rows")
+            raise self.odd("budget", f"{len(rows)} rows")
         return tuple(rows[0])
 
     def totals(self) -> Totals:
-        """The counts that are kept up to date."""
-        return self._counts("SELECT partition, description, count FROM total")
+        """The counts that are kept up to date: as many as there are receipts."""
+        totals = self._counts("SELECT partition, description, count FROM total")
+        if sum(sum(counts.values()) for counts in totals.values()) != self._receipts():
+            raise self._contradiction()
+        return totals
+
+    def _receipts(self) -> int:
+        """The number of receipts that were ever given."""
+        rows = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'spend'").fetchall()
+        if len(rows) > 1 or not all(_positive(row[0]) for row in rows):
+            raise self.odd("sqlite_sequence", f"{len(rows)} rows")
+        return int(rows[0][0]) if rows else 0
+
+    def _contradiction(self) -> LedgerError:
+        return LedgerError(f"{self.ledger} contradicts itself, its totals are not those of its records: {_COPY}")
 
     def _counts(self, query: str) -> Totals:
         result: Totals = {}
         for partition, description, count in self.connection.execute(query):
             if not (isinstance(partition, str) and _positive(description) and _positive(count)):
-                raise self._odd("total", f"partition={partition!r}, description={description!r}, count={count!r}")
+                raise self.odd("total", f"description={description!r}, count={count!r}, partition={partition!r}")
             result.setdefault(partition, {})[description] = count
         return result
 
@@ -133,7 +147,7 @@ class Tables:
                 and _positive(description)
                 and isinstance(note, str)
             ):
-                raise self._odd("spend", f"id={number!r}")
+                raise self.odd("spend", f"id={number!r}")
             yield Row(*row)
 
     def count(self) -> int:
@@ -150,7 +164,7 @@ class Tables:
 
     def _described(self, number: object = None, digest: object = None, json: object = None) -> tuple[int, str]:
         if not (_positive(number) and isinstance(json, str)):
-            raise self._odd("description", f"id={number!r}")
+            raise self.odd("description", f"id={number!r}")
         if digest != _digest(json):
             raise LedgerError(f"{self.ledger} was changed, description {number} is not the one recorded: {_COPY}")
         return number, json
