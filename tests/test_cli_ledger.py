@@ -85,8 +85,8 @@ def test_no_force_writes_over_the_ledger_itself(run, tmp_path):
     run("ledger", "create", "c.png", "--epsilon", "1", "--delta", "1e-6")
     (tmp_path / "link.png").symlink_to("c.png")
     whole = (tmp_path / "c.png").read_bytes()
-    for arguments in (["export", "c.png", "c.png"], ["export", "c.png", "c.png-journal"], ["export", "c.png", "link.png"],
-                      ["show", "c.png", "--plot", "c.png"]):  # fmt: skip
+    exports = [["export", "c.png", target] for target in ("c.png", "c.png-journal", "link.png")]
+    for arguments in (*exports, ["show", "c.png", "--plot", "c.png"]):
         assert "is a file of the ledger itself" in run("ledger", *arguments, "--force", code=2).output
     assert (tmp_path / "c.png").read_bytes() == whole
     assert not (tmp_path / "c.png-journal").exists()

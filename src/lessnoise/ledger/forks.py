@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_PATIENCE = 180.0  # seconds; longer than anybody waits for a ledger that is busy
+
+
 class _Doors:
     """How many files each thread has open, and how many threads wait to fork."""
 
@@ -24,7 +27,7 @@ class _Doors:
         self.changed = threading.Condition()
         self.inside: dict[int, int] = {}
         self.forking = 0
-        self.broken = broken  # the thread that forked had one open itself, as a signal handler may find it
+        self.broken = broken  # one was open all the same: that of a thread whose signal handler forked, as it may be
 
     def others(self) -> bool:
         return any(thread != threading.get_ident() for thread in self.inside)
@@ -58,11 +61,9 @@ def held_off(ledger: str) -> Iterator[None]:
 
 
 def _before() -> None:
-    doors = _doors
-    doors.changed.acquire()
-    doors.forking += 1
-    while doors.others():
-        doors.changed.wait()
+    _doors.changed.acquire()
+    _doors.forking += 1
+    _doors.changed.wait_for(lambda: not _doors.others(), timeout=_PATIENCE)
 
 
 def _in_parent() -> None:

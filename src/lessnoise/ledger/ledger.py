@@ -252,7 +252,7 @@ class Ledger(Plotted):
         return lookup
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=4096)
 def _parsed(json: str) -> Composition:
     return Composition.from_json(json)
 
