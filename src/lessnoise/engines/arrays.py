@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines.checks import check_kinds, places, wanted
+from lessnoise.engines.checks import check_kinds, partial, places, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT, is_missing
 
@@ -41,7 +41,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         progress("rows", start, rows)
         part = slice(start, start + size)
         block = data[part] if isinstance(data, np.ndarray) else {name: data[name][part] for name in query.columns}
-        result = query.combine(result, query.partial(block))
+        result = query.combine(result, partial(query, block))
     progress("rows", rows, rows)
     return result
 
@@ -86,10 +86,10 @@ def _check(query: Query, unit: Unit, data: Mapping[str, NDArray[Any]]) -> None:
             "data has columns of different lengths or shapes: pass one-dimensional columns of one length."
         )
     places(query, unit, list(data))
-    check_kinds(query, unit, [_kind(data[name]) for name in wanted(query, unit)])
+    check_kinds(query, unit, [kind_of(data[name]) for name in wanted(query, unit)])
 
 
-def _kind(values: NDArray[Any]) -> tuple[str, str]:
+def kind_of(values: NDArray[Any]) -> tuple[str, str]:
     """What a column holds; one of Python objects must hold one kind of them, as 1, 1.0, True and "1" mix badly."""
     if values.dtype != object:
         return _KINDS.get(values.dtype.kind, OTHER), str(values.dtype)

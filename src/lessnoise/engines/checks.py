@@ -8,11 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lessnoise.errors import EngineFailed, InvalidInput, LessnoiseError, MissingExtra
 from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, TEXT, unknown_column, wrong_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from lessnoise.query.base import Query
     from lessnoise.query.unit import Unit
@@ -67,6 +71,14 @@ def check_kinds(query: Query, unit: Unit, found: Sequence[tuple[str, str]]) -> N
             raise InvalidInput(
                 f"unit={unit.id!r} has type {type_name}: users need ids that are whole numbers or text; convert them."
             )
+
+
+def partial(query: Query, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    """The partial sum of a batch, in which Arrow columns have fresh names; huge entries are clipped without a word."""
+    if hasattr(batch, "rename_columns"):
+        batch = batch.rename_columns(list(query.columns))
+    with np.errstate(over="ignore"):
+        return query.partial(batch)
 
 
 @contextlib.contextmanager

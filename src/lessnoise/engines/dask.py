@@ -9,7 +9,7 @@ import numpy as np
 
 from lessnoise.engines import files, tables
 from lessnoise.engines.arrays import bounded
-from lessnoise.engines.checks import engine_errors, fresh, places, require, wanted
+from lessnoise.engines.checks import engine_errors, fresh, partial, places, require, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query.columns import INTEGER, NUMBER, TEXT
 
@@ -82,7 +82,7 @@ def _batches(query: Query, part: Any, unit: Unit) -> Iterator[Any]:  # noqa: ANN
 def _sum_of_rows(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
     result = query.zero()
     for batch in _batches(query, part, unit):
-        result = query.combine(result, query.partial(batch.rename_columns(list(query.columns))))
+        result = query.combine(result, partial(query, batch))
     return result
 
 
@@ -105,7 +105,7 @@ def _sum_of_users(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # 
         name: part.iloc[:, place].to_numpy(dtype=None if query.kinds.get(name) in (NUMBER, INTEGER) else object)
         for place, name in enumerate(wanted(query, unit))
     }
-    return query.partial(bounded(query, columns, unit))
+    return partial(query, bounded(query, columns, unit))
 
 
 def _combined(query: Query, parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engines import arrays, duck_sql, files, tables
-from lessnoise.engines.checks import check_kinds, engine_errors, fresh, places, require
+from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require
 from lessnoise.engines.postgres import Postgres
 from lessnoise.query import Histogram
 from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
@@ -76,7 +76,7 @@ def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> ND
     # A batch has at least as many values as what it is added to.
     size = max(1024, max(_VALUES, result.size) // len(query.columns))
     for batch in connection.sql(sql).to_arrow_reader(size):
-        result = query.combine(result, query.partial(batch.rename_columns(list(query.columns))))
+        result = query.combine(result, partial(query, batch))
         rows += batch.num_rows
         progress(f"{rows:,} rows", 0, 0)
     return result

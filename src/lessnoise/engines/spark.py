@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engines import files
-from lessnoise.engines.checks import check_kinds, engine_errors, fresh, places, require, wanted
+from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
 
@@ -68,7 +68,7 @@ def _partial_sums(query: Query) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
         result = query.zero()
         for batch in batches:
-            result = query.combine(result, query.partial(batch.rename_columns(list(query.columns))))
+            result = query.combine(result, partial(query, batch))
         yield pyarrow.record_batch({"partial": pyarrow.array([result.tobytes()], type=pyarrow.binary())})
 
     return add_up

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise.engines.arrays import kind_of
 from lessnoise.engines.checks import check_kinds, fresh, places, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, OTHER, TEXT, from_arrow, is_text
@@ -68,14 +70,14 @@ def arrow_array(values: Any, name: str) -> Any:  # noqa: ANN401
     if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
         return values
     if not hasattr(values, "dtype") or isinstance(values.dtype, np.dtype):
-        values = np.asarray(values)  # else it has types of its own, as pandas and Polars do
-    try:
-        return pyarrow.array(values, from_pandas=values.dtype.kind == "O" if isinstance(values, np.ndarray) else None)
-    except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
-        raise InvalidInput(
-            f"column={name!r} holds values of several types, or of one that is not known: convert it to numbers or to "
-            "text."
-        ) from None
+        values = np.asarray(values)  # else it has types of its own, as in pandas and Polars
+    of_objects = isinstance(values, np.ndarray) and values.dtype == object
+    for wide in (None, pyarrow.uint64() if of_objects and kind_of(values)[0] == INTEGER else None):
+        with contextlib.suppress(pyarrow.ArrowException, OverflowError, TypeError, ValueError):
+            return pyarrow.array(values, wide, from_pandas=True if of_objects else None)
+    raise InvalidInput(
+        f"column={name!r} holds values of several types, or of one that is not known: convert it to numbers or to text."
+    )
 
 
 def _kind(found: Any) -> str:  # noqa: ANN401

@@ -97,8 +97,7 @@ def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str]
         ends = np.iinfo(values.type.to_pandas_dtype())
         places = {key: place for key, place in places.items() if ends.min <= cast("int", key) <= ends.max}
     found = compute.index_in(values, array(list(places), type=values.type)).fill_null(len(places))
-    numbers_of_keys: NDArray[np.int64] = np.array([*places.values(), -1], dtype=np.int64)
-    return numbers_of_keys[np.asarray(found)]
+    return np.take(np.array([*places.values(), -1], dtype=np.int64), np.asarray(found))
 
 
 def is_text(kind: Any) -> bool:  # noqa: ANN401
