@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-import pandas
-import pyarrow as pa
-from pyarrow import dataset, parquet
+import pytest
 
 from lessnoise.query import ROW, Axis, Gram, Histogram, Mean, SecondMoments, Sum, Unit
 
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+dataset = pytest.importorskip("pyarrow.dataset", reason="pyarrow is not installed")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+
 _OURS = """
-lessnoise_user lessnoise_rank lessnoise_rows lessnoise_place lessnoise_data cell Cell rows c0 C0 c1 c2 c3 p0 P1 many place
-chosen counted ranked source file given one none partial path group _partitions
+lessnoise_user lessnoise_rank lessnoise_rows lessnoise_place lessnoise_data cell Cell rows c0 C0 c1 c2 c3 p0 P1 many
+place chosen counted ranked source file given one none partial path group _partitions
 """
 _THEIRS = """
 rowid ctid filename file_row_number _metadata index __index_level_0__ level_0 ?column? count epoch sha256 isnan select

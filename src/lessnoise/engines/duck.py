@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import os
 import tempfile
 import threading
 from pathlib import Path
@@ -89,7 +90,7 @@ def _source(connection: Any, query: Query, data: Any, unit: Unit, stack: context
     if isinstance(data, (str, Path)):
         found, form = files.found(data)
         if form == "parquet":
-            return _parquet(connection, query, found, unit)
+            return _parquet(connection, query, [_named_plainly(file, stack) for file in found], unit)
         rows = (batch for piece in files.pieces(found, query, unit) for batch in files.read(piece, query, unit))
         reader = pyarrow.RecordBatchReader.from_batches(files.csv_schema(query, unit), rows)
     else:
@@ -100,6 +101,16 @@ def _source(connection: Any, query: Query, data: Any, unit: Unit, stack: context
         reader = tables.reader(query, data, unit)
     connection.register(_VIEW, reader)
     return f"SELECT * FROM {_VIEW}"
+
+
+def _named_plainly(file: Path, stack: contextlib.ExitStack) -> Path:
+    """The file under a name without backslashes, which DuckDB takes for slashes where a name has brackets, too."""
+    if os.sep == "\\" or "\\" not in str(file):
+        return file
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lessnoise-"))
+    link = Path(folder, "file.parquet")
+    link.symlink_to(file)
+    return link
 
 
 def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> str:  # noqa: ANN401
