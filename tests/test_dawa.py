@@ -337,13 +337,8 @@ def test_short_weights_are_exact_and_never_sum_to_more_than_one():
     assert max(paths) <= 1
     totals = np.full(64, 2.0**36 + 1)
     exact = answers(totals, short)
-    wanted = [
-        Fraction(float(w)) * (len(place) >> depth) * (2**36 + 1)
-        for depth, level in enumerate(short)
-        for w in level
-        if w
-    ]
-    assert [Fraction(x) for x in exact.tolist()] == wanted
+    nodes = [(float(w), len(place) >> depth) for depth, level in enumerate(short) for w in level if w]
+    assert [Fraction(x) for x in exact.tolist()] == [Fraction(w) * leaves * (2**36 + 1) for w, leaves in nodes]
 
 
 def test_greedy_choices_are_the_best_for_two_buckets():
