@@ -75,8 +75,8 @@ class Dawa(Plain):
     data_dependent: ClassVar[bool] = True
     rounding: ClassVar[str] = (
         "The buckets are drawn from their exact law, or follow from noisy costs; noisy costs and noisy totals are "
-        "real-valued ones rounded to a grid, exactly, so floating point is covered; the output is computed from buckets "
-        "and noisy totals alone."
+        "real-valued ones rounded to a grid, exactly, so floating point is covered; the output is computed from them "
+        "alone."
     )
 
     def __post_init__(self) -> None:
