@@ -295,6 +295,7 @@ def rounded(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
 
 
 def row_lengths(matrix: Array) -> Array:
+    """Euclidean."""
     result: Array = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     return result
 

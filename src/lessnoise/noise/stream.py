@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SCALARS = 1 << 60  # the block of the draws made once a release: the radius, a common shift
 SEQUENCES = 1 << 61  # the first block of words that are taken in a row
+PROPOSALS = 1 << 62  # the first block of normals that are proposed and may be rejected
 _ZEROS = memoryview(bytes(8 * (1 << 15)))
 _PAD = 2  # words the cipher wants beyond the end of its output
 

@@ -46,8 +46,8 @@ class Wishart:
         matrix.normals(normals, normals.out)
         noise = drawn @ drawn.T
         noise *= self.scale
-        # Sums in any order are within gamma |N_i| |N_j|, and the entries' own error e adds e sqrt(m) (|N_i| + |N_j|) and
-        # e^2 m: less than the product of sqrt(gamma) |N_i| + e sqrt(m/gamma) and the same for j.
+        # Sums in any order are within gamma |N_i| |N_j|, and the entries' own error e adds e sqrt(m) (|N_i| + |N_j|)
+        # and e^2 m: less than the product of sqrt(gamma) |N_i| + e sqrt(m/gamma) and the same for j.
         gamma = matrix.gamma(size + 1) + 4.0 * matrix.U
         own = job.density.error * math.sqrt((size + 1) / gamma)
         bound = math.sqrt(self.scale) * (math.sqrt(gamma) * matrix.row_lengths(drawn) + own) * matrix.ABOVE
