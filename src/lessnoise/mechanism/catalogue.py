@@ -28,7 +28,8 @@ class Request:
     ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest
     amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
     holds whole numbers, for integer noise. ``objective``: what least noise makes small. ``counts``: the value is a
-    histogram on a line or a map, for H_b and DAWA.
+    histogram on a line or a map, for H_b and DAWA. ``moved``: a replaced individual takes away at most half of the
+    l1 sensitivity and adds at most half, for H_b.
     """
 
     epsilon: float
@@ -44,6 +45,7 @@ class Request:
     integer: bool = False
     objective: str = "squared"
     counts: bool = False
+    moved: bool = False
 
     def __post_init__(self) -> None:
         validation.epsilon(self.epsilon)
@@ -149,12 +151,14 @@ def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Callable[
         if not request.counts:
             raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value is one.")
         delta = {"delta": request.delta} if fixed.get("noise") == "gaussian" else {}
+        change = {"change": "moved"} if request.moved and builder is counts.hb else {}
         return builder(
             epsilon=request.epsilon,
             shape=request.shape,
             neighbours=request.neighbours,
             l1_sensitivity=request.need("l1_sensitivity", "a mechanism for histograms"),
             **delta,
+            **change,
             **fixed,
         )
 

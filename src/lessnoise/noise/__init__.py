@@ -12,6 +12,7 @@ from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_
 from lessnoise.noise.matrix import Matrix
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.stream import Sequence, Stream
+from lessnoise.noise.wishart import Wishart
 from lessnoise.noise.ziggurat import laplace, normal, power
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Sequence",
     "ShellRadius",
     "Stream",
+    "Wishart",
     "add_noise",
     "can_keep",
     "compiled_kernels",
