@@ -204,7 +204,7 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
         torch.manual_seed(3)
         model, optimizer, loader = parts()
         if ours:
-            model, optimizer, _, _, loss = private_of((model, optimizer, loader), mechanism=quiet, clip_norm=0.3)
+            model, optimizer, loader, _, loss = private_of((model, optimizer, loader), mechanism=quiet, clip_norm=0.3)
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -216,7 +216,9 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
                     max_grad_norm=0.3 * (1 - RESERVE),
                 )
             loss = torch.nn.functional.cross_entropy
-        inputs, labels = tagged(parts()[2].dataset[:40], "a batch") if ours else parts()[2].dataset[:40]
+        inputs, labels = parts()[2].dataset[:40]
+        if ours:
+            inputs, labels = tagged((inputs, labels), loader.collate_fn.name)
         loss(model(inputs), labels).backward()
         optimizer.step()
         after.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
@@ -229,9 +231,11 @@ def noises(torch, parts, mechanism, secure, draws=60):
     from lessnoise.learn.batch import tagged
 
     private = private_of(parts(batch_size=1), mechanism=mechanism, secure_mode=secure)
-    for token in map(str, range(draws)):
+    for number in range(draws):
         private.optimizer.zero_grad()
-        inputs, labels = tagged((torch.zeros(0, 6), torch.zeros(0).long()), token)
+        inputs, labels = tagged(
+            (torch.zeros(0, 6), torch.zeros(0).long()), f"{private.data_loader.collate_fn.name}{number}"
+        )
         private.loss(private.model(inputs), labels).backward()
         private.optimizer.pre_step()
         found.append(torch.cat([p.grad.reshape(-1) for p in private.model.parameters()]).numpy())
@@ -293,8 +297,11 @@ def test_empty_batches_are_steps_too(torch, parts):
     model, optimizer, loader = parts(batch_size=1)  # mean size 1: a third of the batches are empty
     private = private_of((model, optimizer, loader))
     sizes = []
-    private.model.register_forward_hook(lambda module, inputs, outputs: sizes.append(len(inputs[0])))
-    train(torch, private)
+    for inputs, labels in private.data_loader:
+        sizes.append(len(inputs))
+        private.optimizer.zero_grad()
+        private.loss(private.model(inputs), labels).backward()
+        private.optimizer.step()
     assert 0 in sizes
     assert private.privacy.taken == 300
 
@@ -419,7 +426,7 @@ def test_secure_training_takes_nothing_from_torchs_seed(torch, parts):
         torch.manual_seed(5)
         private = private_of(parts())
         batches.append(next(iter(private.data_loader))[0])
-        inputs, labels = tagged(parts()[2].dataset[:30], "a batch")
+        inputs, labels = tagged(parts()[2].dataset[:30], private.data_loader.collate_fn.name)
         private.loss(private.model(inputs), labels).backward()
         private.optimizer.step()
         weights.append(next(private.model.parameters()).detach().clone())

@@ -14,14 +14,15 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from lessnoise.errors import InvalidInput
+
 # These neither look at values nor move records, so that there is nothing to check.
-_HARMLESS = frozenset(
-    "to cuda cpu float double half bfloat16 long int bool type_as contiguous clone detach pin_memory requires_grad_ "
-    "__reduce_ex__ __repr__ __format__ size dim item tolist".split()
-)
-_IN_PLACE = frozenset(f"__i{name}__" for name in "add sub mul truediv floordiv mod pow and or xor".split()) | {
-    "__setitem__"
+_HARMLESS = {
+    *("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "long", "int", "bool", "type_as", "contiguous"),
+    *("clone", "detach", "pin_memory", "requires_grad_", "__reduce_ex__", "__repr__", "__format__", "item", "tolist"),
 }
+_OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+_IN_PLACE = {"__setitem__", *(f"__i{operator}__" for operator in _OPERATORS)}
 
 
 class Drawn(torch.Tensor):
@@ -40,7 +41,7 @@ class Drawn(torch.Tensor):
             if name in _HARMLESS:
                 token = _common_token(sources)
                 return tree_map(lambda leaf: _tagged(leaf, token), func(*args, **kwargs))
-            if in_place or "out" in kwargs:
+            if in_place or kwargs.get("out") is not None:
                 if isinstance(args[0], Drawn):
                     expected = _replayed(func, args, kwargs, sources, torch.get_rng_state())
                     result = func(*args, **kwargs)
@@ -70,38 +71,61 @@ def plain(leaf: Any) -> Any:  # noqa: ANN401
 
 def tagged(tree: Any, token: str) -> Any:  # noqa: ANN401
     """The tensors of a batch, each with its token."""
-    return _mapped(tree, lambda tensor: _tagged(plain(tensor), token))
+    return mapped(tree, lambda tensor: _tagged(plain(tensor), token))
 
 
 def token_of(batch: object) -> str | None:
     """The token that a batch carries, if it holds tensors."""
-    found: list[str] = []
-    _mapped(batch, lambda tensor: found.append(tensor.token) if isinstance(tensor, Drawn) else None)
+    found: list[str | None] = []
+    mapped(batch, lambda tensor: found.append(tensor.token) if isinstance(tensor, Drawn) else None)
     return found[0] if found else None
 
 
 class Collate:
-    """A loader's collate function, for empty batches too; what it makes carries a fresh token."""
+    """A loader's collate function, for empty batches too; what it makes carries a fresh token, which it knows."""
 
-    def __init__(self, collate: Callable[[list[Any]], Any], example: object) -> None:
+    def __init__(self, collate: Callable[[list[Any]], Any], examples: list[Any]) -> None:
         self.collate = collate
-        self.empty = _emptied(collate([example]))
+        self.name = secrets.token_hex(12)
+        self.empty = _emptied(collate(examples[:1]))
+        _check_collate(collate, examples)
 
     def __call__(self, records: list[Any]) -> Any:  # noqa: ANN401
-        return tagged(self.collate(records) if records else self.empty, secrets.token_hex(12))
+        """The batch of these records."""
+        return tagged(self.collate(records) if records else self.empty, self.name + secrets.token_hex(12))
+
+    def made(self, token: str) -> bool:
+        """Whether a token is of this loader's batches."""
+        return token.startswith(self.name)
 
 
-def _mapped(tree: Any, change: Callable[[torch.Tensor], Any]) -> Any:  # noqa: ANN401
+def _check_collate(collate: Callable[[list[Any]], Any], examples: list[Any]) -> None:
+    """A record is to look the same beside others and beside copies of itself, random numbers being the same."""
+    batches = []
+    for records in (examples, examples[:1] * len(examples)):
+        with torch.random.fork_rng([]):
+            torch.manual_seed(0)
+            batches.append(tree_leaves(collate(records)))
+    for one, other in zip(*batches, strict=False):
+        rows = isinstance(one, torch.Tensor) and one.dim() and len(one) == len(examples)
+        if rows and not _alike(one, other, 0):
+            raise InvalidInput(
+                "collate_fn gives a record another form or other values beside other records: pad to a public length, "
+                "not to the longest of a batch, and prepare each record by itself."
+            )
+
+
+def mapped(tree: Any, change: Callable[[torch.Tensor], Any]) -> Any:  # noqa: ANN401
     """A batch with its tensors changed: mappings of all kinds, lists and tuples are looked into."""
     if isinstance(tree, torch.Tensor):
         return change(tree) if tree.dim() else tree
     if isinstance(tree, Mapping):
-        changed = {key: _mapped(value, change) for key, value in tree.items()}
+        changed = {key: mapped(value, change) for key, value in tree.items()}
         return changed if type(tree) is dict else type(tree)(changed)  # type: ignore[call-arg]
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_mapped(value, change) for value in tree))
+        return type(tree)(*(mapped(value, change) for value in tree))
     if isinstance(tree, list | tuple):
-        return type(tree)(_mapped(value, change) for value in tree)
+        return type(tree)(mapped(value, change) for value in tree)
     return tree
 
 

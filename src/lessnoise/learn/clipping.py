@@ -8,12 +8,16 @@ and by nothing else.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 
-RESERVE = 2.0**-12  # of the clipping norm: for products in float32, and kernels that round differently for other batches
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESERVE = 2.0**-12  # of the clipping norm: for products in float32, and kernels that round differently in other batches
 _BITS = 23  # the norm's own digits in such units: float32 holds them, and float64 the sum of 2^29 records
-_ENTRIES = 2**20  # worked on at a time
+_ENTRIES = {"cpu": 2**18, "cuda": 2**24}  # worked on at a time
 
 
 def clipped_sums(gradients: list[torch.Tensor], clip: float) -> list[torch.Tensor]:
@@ -25,31 +29,32 @@ def clipped_sums(gradients: list[torch.Tensor], clip: float) -> list[torch.Tenso
     >>> 0.999 < float(sums[0]) - 0.25 < 1
     True
     """
-    device = gradients[0].device
-    squares = [_squared_norms(g) for g in gradients]
-    norms = torch.stack([square.to(device) for square in squares]).sum(0).sqrt()
+    flat = [gradient.reshape(len(gradient), math.prod(gradient.shape[1:])) for gradient in gradients]
+    norms = torch.stack([_norms(rows).to(flat[0].device) for rows in flat]).norm(dim=0)
     finite = norms.isfinite()
     unit = math.ldexp(1.0, math.frexp(clip)[1] - 1 - _BITS)
     factors = (clip * (1.0 - RESERVE) / norms).clamp(max=1.0).where(finite, 0.0) / unit
     narrow = 1e-20 < clip < 1e20  # else such units are out of float32's range
-    return [_summed(g, factors.to(g.device), finite.to(g.device), narrow=narrow).mul_(unit) for g in gradients]
+    sums = [_summed(rows, factors.to(rows.device), finite.to(rows.device), narrow=narrow) for rows in flat]
+    return [(total * unit).view(g.shape[1:]) for total, g in zip(sums, gradients, strict=True)]
 
 
-def _squared_norms(gradient: torch.Tensor) -> torch.Tensor:
-    rows = gradient.reshape(len(gradient), math.prod(gradient.shape[1:]))
-    return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square()
+def _norms(rows: torch.Tensor) -> torch.Tensor:
+    parts = [torch.linalg.vector_norm(rows[part], dim=1, dtype=torch.float64) for part in _parts(rows)]
+    return torch.cat(parts) if parts else rows.new_zeros(0, dtype=torch.float64)
 
 
-def _summed(gradient: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor, *, narrow: bool) -> torch.Tensor:
+def _summed(rows: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor, *, narrow: bool) -> torch.Tensor:
     """The sum in units."""
-    total = torch.zeros(gradient.shape[1:], dtype=torch.float64, device=gradient.device)
-    width = torch.float32 if narrow and gradient.dtype != torch.float64 else torch.float64
-    records = max(1, _ENTRIES // max(1, total.numel()))
-    ones = (1,) * total.dim()
-    for start in range(0, len(gradient), records):
-        part = slice(start, start + records)
-        scaled = gradient[part].to(width) * factors[part].to(width).view(-1, *ones)
-        if not finite[part].all():
-            scaled = scaled.where(finite[part].view(-1, *ones), 0.0)
-        total += scaled.trunc_().sum(0, dtype=torch.float64)
+    total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
+    width = torch.float32 if narrow and rows.dtype != torch.float64 else torch.float64
+    for part in _parts(rows):
+        scaled = rows[part].to(width) * factors[part].to(width).unsqueeze(1)
+        total += scaled.where(finite[part].unsqueeze(1), 0.0).trunc_().sum(0, dtype=torch.float64)
     return total
+
+
+def _parts(rows: torch.Tensor) -> Iterator[slice]:
+    """A few records at a time: copies that fit into a processor's cache take a tenth of the time."""
+    step = max(1, _ENTRIES.get(rows.device.type, 2**20) // max(1, rows.shape[1]))
+    return (slice(start, start + step) for start in range(0, len(rows), step))

@@ -17,8 +17,6 @@ from lessnoise.noise import Stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lessnoise.learn.watch import Watch
-
 
 class PoissonSampler(Sampler[list[int]]):
     """Batches of the records that there are, at rate 1/steps, ``steps`` an epoch; ``issued`` counts all of them.
@@ -65,17 +63,19 @@ class PoissonSampler(Sampler[list[int]]):
 
 
 class PoissonLoader(DataLoader[Any]):
-    """A loader of Poisson samples that notices when a pass steps on some of its batches and leaves out others."""
+    """A loader of Poisson samples that knows which batch of a pass came before which."""
 
-    watch: Watch | None = None
-    passed_over = False
+    def __init__(self, *options: Any, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(*options, **named)
+        self.before: dict[str | None, str | None] = {}
 
     def __iter__(self) -> Iterator[Any]:
         """The batches of one epoch, some of them perhaps empty."""
-        self.passed_over = False
+        self.before, last = {}, None
         for batch in super().__iter__():
+            token = token_of(batch)
+            self.before[token], last = last, token
             yield batch
-            self.passed_over = self.passed_over or self.watch is None or not self.watch.used(token_of(batch))
 
 
 def check_loader(loader: object) -> None:
@@ -104,7 +104,7 @@ def batches_an_epoch(loader: DataLoader[Any], records: int) -> int:
     """How many batches an epoch has if there are so many records: by public numbers alone."""
     sampler = loader.sampler
     each = -(-records // sampler.num_replicas) if isinstance(sampler, DistributedSampler) else records
-    return -(-each // loader.batch_size)
+    return int(-(-each // loader.batch_size))
 
 
 def poisson_loader(
@@ -120,10 +120,12 @@ def poisson_loader(
         rank=ranks[0],
         replicas=ranks[1],
     )
+    last = len(loader.dataset) - 1  # type: ignore[arg-type]
+    examples = [loader.dataset[place] for place in sorted({0, last // 2, last})]
     return PoissonLoader(
         loader.dataset,
         batch_sampler=sampler,
-        collate_fn=Collate(loader.collate_fn, loader.dataset[0]),
+        collate_fn=Collate(loader.collate_fn, examples),
         num_workers=loader.num_workers,
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,

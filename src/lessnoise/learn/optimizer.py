@@ -63,6 +63,7 @@ class MechanismOptimizer(DPOptimizer):
         self._step_skip_queue.clear()
         self._signals.clear()
         self._gathered = None
+        self.watch.restart()
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
         """Opacus's BatchMemoryManager announces a part of a Poisson sample."""
@@ -78,6 +79,11 @@ class MechanismOptimizer(DPOptimizer):
                 f"max_grad_norm={self.max_grad_norm} was changed from clip_norm={mechanism.sensitivity:g}, which the "
                 "noise was chosen for: call make_private again for another one."
             )
+        if sum(p.numel() for p in self.params) != mechanism.dimension:
+            raise InvalidInput(
+                f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
+                f"{mechanism.dimension}: freeze and unfreeze before make_private."
+            )
         sample = self._signals[0] if self._signals else None
         if self._gathered is not None and sample != self._gathered:
             raise InvalidInput(
@@ -85,17 +91,27 @@ class MechanismOptimizer(DPOptimizer):
             )
         if not torch.stack([p.isfinite().all().cpu() for p in self.params]).all():
             raise InvalidInput(
-                "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a smaller "
-                "learning rate."
+                "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
+                "smaller learning rate."
             )
-        self.watch.check(self.params)
-        sums = clipped_sums([p.grad_sample for p in self.params], self.max_grad_norm)
+        sums = clipped_sums(self.watch.gradients(self.params), self.max_grad_norm)
         for p, total in zip(self.params, sums, strict=True):
             p.summed_grad = total if self._gathered is None else p.summed_grad + total
         self.watch.close()
         if self._signals:
             self._signals.pop(0)
         self._gathered = sample if self._check_skip_next_step(pop_next=False) else None
+
+    def pre_step(self, closure: object = None) -> bool:
+        """All but the step itself, which a part of a sample does not have."""
+        self.clip_and_accumulate()
+        self._is_last_step_skipped = self._check_skip_next_step()
+        if self._is_last_step_skipped:
+            return False
+        self.add_noise()
+        self.scale_grad()
+        self.step_hook(self)
+        return True
 
     def add_noise(self) -> None:
         """The noisy sum, into ``p.grad``."""

@@ -37,13 +37,20 @@ class ExactPrivacyEngine(PrivacyEngine):
         self._batches, self._secure, self._generator = batches, secure, generator
 
     def watched(
-        self, loss: Callable[..., torch.Tensor], **options: Any  # noqa: ANN401
+        self,
+        loss: Callable[..., torch.Tensor],
+        **options: Any,  # noqa: ANN401
     ) -> tuple[Any, MechanismOptimizer, PoissonLoader, Watch]:
         """Opacus's ``make_private``, and what watches over its parts."""
         model, optimizer, loader = self.make_private(**options)
         watch = Watch(model, loss, self.accountant, loader, mean=options["loss_reduction"] == "mean")
-        optimizer.watch = loader.watch = watch
+        optimizer.watch = watch
         return model, optimizer, loader, watch
+
+    def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
+        return super()._prepare_model(
+            module, **options | {"loss_reduction": "sum"}
+        )  # the watched loss has its gradients
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset

@@ -76,7 +76,7 @@ def make_private(
 
     check_loader(data_loader)
     _check_model(model, optimizer)
-    _check_loss(loss)
+    criterion = _checked_loss(loss)
     _check_randomness(secure_mode, generator, ledger, partition)
     validation.choice("loss_reduction", loss_reduction, ("mean", "sum"))
     validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew"))
@@ -108,7 +108,7 @@ def make_private(
         _pay(ledger, plan, remaining, partition)
     engine = ExactPrivacyEngine(privacy, batches=batches, secure=secure_mode, generator=generator)
     watched = engine.watched(
-        loss,
+        criterion,
         module=model,
         optimizer=optimizer,
         data_loader=data_loader,
@@ -177,13 +177,13 @@ def _check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> No
         )
 
 
-def _check_loss(loss: object) -> None:
+def _checked_loss(loss: Callable[..., Any] | None) -> Callable[..., Any]:
     import torch
 
     if not callable(loss):
         raise InvalidInput(
-            f"loss={loss!r} is not a function: pass the loss, such as torch.nn.functional.cross_entropy, and train with "
-            "private.loss, which applies it to each record by itself."
+            f"loss={loss!r} is not a function: pass the loss, such as torch.nn.functional.cross_entropy, and train "
+            "with private.loss, which applies it to each record by itself."
         )
     if (
         isinstance(loss, torch.nn.CrossEntropyLoss | torch.nn.NLLLoss)
@@ -194,6 +194,7 @@ def _check_loss(loss: object) -> None:
             f'loss={type(loss).__name__}(weight=..., reduction="mean") divides by the weights of the batch: take '
             'reduction="sum", which here is applied to one record at a time.'
         )
+    return loss
 
 
 def _check_randomness(secure_mode: bool, generator: object, ledger: object, partition: object) -> None:

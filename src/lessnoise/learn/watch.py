@@ -6,7 +6,9 @@ model's outputs and gradients for records in their batch are compared with those
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,11 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from lessnoise.errors import InvalidInput
-from lessnoise.learn.batch import Drawn, close, plain, tagged
+from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.learn.loader import PoissonLoader
 
@@ -35,6 +39,19 @@ class Pass:
     expected: list[torch.Tensor] | None = None  # gradients of the loss by the outputs
     arrived: dict[int, torch.Tensor] = field(default_factory=dict)
     has_loss: bool = False
+
+
+class _Mean(torch.autograd.Function):
+    """The mean of the records' losses, for people. Gradients are those of the sum, which no size of batch rounds."""
+
+    @staticmethod
+    def forward(ctx: Any, losses: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+        ctx.rows = len(losses)
+        return losses.sum() / max(len(losses), 1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+        return gradient.expand(ctx.rows)
 
 
 class Watch:
@@ -78,14 +95,18 @@ class Watch:
         if not drawn:
             raise self._refusal("the model's input is not what that loader yielded, or was made from")
         token = _token(drawn, "the model's input")
+        if not self.loader.collate_fn.made(token):
+            raise self._refusal("the model's input is of another loader")
         if token in self._used:
             raise self._refusal("this batch was used for a step already")
-        if self._now is not None and self._now.token == token:
+        if self._now is not None:
             raise InvalidInput(
-                "model was called twice on one batch: call it once, and under torch.no_grad() for anything else."
+                "model was called twice before a step: call it once a batch, and under torch.no_grad() for anything "
+                "else; after a pass that broke off, iterate over the loader anew."
             )
-        inputs = tree_map(plain, (args, kwargs))
-        self._now = Pass(token, len(drawn[0]), inputs)
+        rows = len(drawn[0])
+        inputs = tree_map(plain if rows else _filled, (args, kwargs))
+        self._now = Pass(token, rows, inputs)
         if not self.proved:
             self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
         return inputs  # type: ignore[no-any-return]
@@ -104,7 +125,7 @@ class Watch:
         if now is None or outputs is None or not self._training:  # no outputs: the model has failed
             return None
         now.outputs = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
-        if not now.outputs or any(not leaf.dim() or len(leaf) != now.rows for leaf in now.outputs):
+        if not now.outputs or any(not leaf.dim() or len(leaf) != max(now.rows, 1) for leaf in now.outputs):
             raise InvalidInput(
                 "model returns something else than a tensor with a row for each record (or a tuple or dict of such): "
                 "return these, and leave the loss to private.loss."
@@ -112,7 +133,7 @@ class Watch:
         if not self.proved:
             for place, leaf in enumerate(now.outputs):
                 leaf.register_hook(lambda gradient, place=place: now.arrived.__setitem__(place, gradient))
-        return tagged(outputs, now.token)
+        return tagged(outputs if now.rows else mapped(outputs, lambda leaf: leaf[:0]), now.token)
 
     def loss(self, outputs: Any, *targets: Any) -> torch.Tensor:  # noqa: ANN401
         """The mean (or the sum) of the records' losses, each computed from this record's output and targets alone."""
@@ -133,7 +154,7 @@ class Watch:
         now.has_loss = True
         outputs, targets = tree_map(plain, (outputs, targets))
         losses = self._each(outputs, targets, now.rows)
-        value = losses.sum() / max(now.rows, 1) if self._mean else losses.sum()
+        value = _Mean.apply(losses) if self._mean else losses.sum()
         if not self.proved and now.rows > 1:
             self._check_loss(losses.detach(), outputs, targets)
             now.expected = torch.autograd.grad(
@@ -160,17 +181,21 @@ class Watch:
                 )
             return value.reshape(())
 
-        mapped = [leaves[place] for place in places]
+        records = [leaves[place] for place in places]
         if self._vmapped:
             try:
-                return torch.func.vmap(alone, randomness="different")(*mapped)  # type: ignore[no-any-return]
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", "There is a performance drop")  # still faster than one by one
+                    return torch.func.vmap(alone, randomness="different")(*records)  # type: ignore[no-any-return]
             except InvalidInput:
                 raise
             except (RuntimeError, ValueError, TypeError):
                 self._vmapped = False
         if not rows:
-            return torch.cat([leaf.reshape(-1) for leaf in mapped if leaf.requires_grad])  # nothing, but differentiable
-        return torch.stack([alone(*(leaf[row] for leaf in mapped)) for row in range(rows)])
+            return torch.cat(
+                [leaf.reshape(-1) for leaf in records if leaf.requires_grad]
+            )  # nothing, but differentiable
+        return torch.stack([alone(*(leaf[row] for leaf in records)) for row in range(rows)])
 
     def _check_loss(self, losses: torch.Tensor, outputs: Any, targets: Any) -> None:  # noqa: ANN401
         """The loss of the batch is to be the mean or the sum of its records' losses, or it would mean another thing."""
@@ -187,19 +212,18 @@ class Watch:
 
     # Before the gradients are summed.
 
-    def check(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Refuse gradients that are not those of one pass of one drawn batch."""
+    def gradients(self, parameters: list[torch.nn.Parameter]) -> list[torch.Tensor]:
+        """The records' gradients, for each parameter; refused if they are not those of one pass of one drawn batch."""
         now = self._now
         if now is None:
             raise self._refusal("no batch of that loader has gone through the model since the last step")
         if not now.has_loss:
             raise self._refusal("its loss was not computed by private.loss, which keeps records apart")
-        if self.loader.passed_over:
-            raise self._refusal(
-                "a batch before it was left out, and the accounting counts on every one, small or empty as it may be"
-            )
+        before = self.loader.before.get(now.token)
+        if before is not None and before not in self._used:
+            raise self._refusal("the batch before was left out, and the accounting counts on every one, even if empty")
         for p in parameters:
-            if not isinstance(p.grad_sample, torch.Tensor) or len(p.grad_sample) != now.rows:
+            if not isinstance(p.grad_sample, torch.Tensor) or len(p.grad_sample) != max(now.rows, 1):
                 raise InvalidInput(
                     "gradients are not those of this batch alone: call zero_grad() and loss.backward() once for each "
                     "batch, freeze parameters that the model does not use, and use others only in their own layers."
@@ -207,6 +231,7 @@ class Watch:
         if not self.proved and now.rows > 1:
             self._check_records(now, parameters)
             self.proved = True
+        return [p.grad_sample[: now.rows] for p in parameters]
 
     def close(self) -> None:
         """The batch has had its step."""
@@ -214,9 +239,15 @@ class Watch:
             self._used.add(self._now.token)
         self._now = None
 
-    def used(self, token: str | None) -> bool:
-        """Whether a step was taken on the batch with this token."""
-        return token in self._used
+    def restart(self) -> None:
+        """Forget a batch that was left halfway, and what Opacus has kept of it."""
+        self._now = None
+        for part in self.module.modules():
+            part.__dict__.pop("activations", None)
+            part.__dict__.pop("max_batch_len", None)
+        for p in self.module.parameters():
+            p.grad_sample, p._forward_counter = None, 0
+            p.__dict__.pop("_current_grad_sample", None)
 
     def _check_records(self, now: Pass, parameters: list[torch.nn.Parameter]) -> None:
         """Compare the first pass with records on their own; what can be compared before the first step."""
@@ -234,8 +265,6 @@ class Watch:
                 "a gradient reached the model's output past private.loss: put all terms of the loss into the function "
                 "that is passed as loss=."
             )
-        if self._mean:
-            gradients = [gradient * now.rows for gradient in gradients]
         saved = [(p.grad_sample, p.grad) for p in parameters]
         self._comparing = True
         try:
@@ -254,16 +283,23 @@ class Watch:
         parameters: list[torch.nn.Parameter],
         samples: list[torch.Tensor],
     ) -> None:
-        alone = [self._again(now, gradients, [row], parameters, seed) for seed in (0, 1)]
-        share = max(_AGREE.get(p.dtype, 1e-3) for p in parameters)
+        again = functools.partial(self._again, now, gradients, parameters)
+        share = max(_AGREE.get(value.dtype, 1e-3) for value in (*parameters, *samples, *now.outputs))
         floor = 1e-6 * self.accountant.plan.mechanism.sensitivity
-        if close(alone[0][0], alone[1][0], 1e-6) and close(alone[0][1], alone[1][1], 1e-6, floor):
+
+        def same(one: tuple[Any, Any], other: tuple[Any, Any], share: float) -> bool:
+            return close(one[0], other[0], share) and close(one[1], other[1], share, floor)
+
+        other = again([row], 0)
+        if same(other, again([row], 1), 1e-6):
             batch = _row([leaf.detach() for leaf in now.outputs], row), _row(samples, row)
-            other = alone[0]
-        else:  # a random model: the same random numbers, with and without other records beside this one
-            everyone = list(range(now.rows))
-            batch, other = (self._again(now, gradients, rows, parameters, 0, row) for rows in (everyone, [row] * now.rows))
-        if not (close(batch[0], other[0], share) and close(batch[1], other[1], share, floor)):
+        else:  # a random model: without dropout, and then by the same random numbers beside copies of the record
+            with _without_dropout(self.module):
+                everyone = list(range(now.rows))
+                batch, other = again(everyone, 0, row), again([row], 0)
+                if not same(other, again([row], 1), 1e-6):
+                    other = again([row] * now.rows, 0, row)
+        if not same(batch, other, share):
             raise InvalidInput(
                 "the output or gradient of a record alone is not that of the same record in its batch: a layer mixes "
                 "the records of a batch (statistics or attention over them), uses parameters of another layer, or is "
@@ -275,8 +311,8 @@ class Watch:
         self,
         now: Pass,
         gradients: list[torch.Tensor],
-        rows: list[int],
         parameters: list[torch.nn.Parameter],
+        rows: list[int],
         seed: int,
         row: int = 0,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -290,7 +326,8 @@ class Watch:
         for p in parameters:
             p.grad_sample = p.grad = None
         devices = sorted({p.get_device() for p in parameters if p.is_cuda})
-        with torch.random.fork_rng(devices), torch.enable_grad():
+        with torch.random.fork_rng(devices), torch.enable_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Full backward hook")  # it is about a first layer, and nothing is amiss
             torch.manual_seed(seed)
             args, kwargs = tree_map(chosen, now.inputs)
             outputs = [
@@ -298,8 +335,9 @@ class Watch:
                 for leaf in tree_leaves(self.module(*args, **kwargs))
                 if isinstance(leaf, torch.Tensor) and leaf.requires_grad
             ]
-            scale = len(rows) if self._mean else 1
-            torch.autograd.backward(outputs, [chosen(gradient) / scale for gradient in gradients])
+            torch.autograd.backward(
+                outputs, [chosen(one).to(leaf.dtype) for one, leaf in zip(gradients, outputs, strict=True)]
+            )
         output = _row([leaf.detach() for leaf in outputs], row)
         if len(rows) == 1 and all(p.grad is not None for p in parameters):
             return output, torch.cat([p.grad.reshape(-1).double() for p in parameters])
@@ -311,6 +349,24 @@ class Watch:
             f"wrong: {reason}. Iterate over the data_loader that make_private returned, step once on every batch, and "
             "prepare records in the data set, its collate_fn or the model."
         )
+
+
+@contextlib.contextmanager
+def _without_dropout(module: torch.nn.Module) -> Iterator[None]:
+    """All layers that train nothing behave as in evaluation."""
+    quiet = [part for part in module.modules() if part.training and not list(part.parameters(recurse=False))]
+    for part in quiet:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in quiet:
+            part.training = True
+
+
+def _filled(leaf: Any) -> Any:  # noqa: ANN401
+    """Not every layer can handle no records: for an empty batch it is given one of zeros, which is then left out."""
+    return plain(leaf).new_zeros(1, *leaf.shape[1:]) if isinstance(leaf, Drawn) else leaf
 
 
 def _row(leaves: list[torch.Tensor], row: int) -> torch.Tensor:
