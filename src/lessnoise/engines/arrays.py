@@ -10,6 +10,7 @@ import numpy as np
 from lessnoise.engines.checks import check_schema
 from lessnoise.errors import InvalidInput
 from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.validation import WHOLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,8 +69,10 @@ def _named(query: Query, data: NDArray[Any], unit: Unit) -> NDArray[Any] | dict[
     columns = {name: data[:, place] for place, name in enumerate(names)}
     if unit.id is not None and data.dtype.kind == "f":
         ids = columns[unit.id]
-        if not (ids == np.rint(ids)).all():
-            raise InvalidInput(f"unit={unit.id!r} holds numbers that are not whole: pass ids in a mapping of columns.")
+        if not ((ids == np.rint(ids)) & (np.abs(ids) <= WHOLE)).all():  # beyond, different users may share a float
+            raise InvalidInput(
+                f"unit={unit.id!r} holds numbers that are not whole or beyond 2^53: pass ids in a mapping of columns."
+            )
         columns[unit.id] = ids.astype(np.int64)
     return columns
 

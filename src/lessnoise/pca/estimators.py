@@ -62,6 +62,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
             validation.choice("engine", self.engine, list(ENGINES))
         wanted = None if self.columns is None else list(_column_names(self.columns))
         if not is_streamed(data):
+            validation.unmasked(data, "data")
             table = data if wanted is None else _selected(data, wanted)
             rows = validate_data(self, table, dtype=[np.float64, np.float32], ensure_all_finite=False)
             if not np.isfinite(rows).all():
