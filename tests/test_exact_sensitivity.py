@@ -8,6 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lessnoise import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.pca import RowBound
+from lessnoise.pca.layout import MOST_ROWS, Layout
+from lessnoise.pca.release import release_moments
+from lessnoise.pca.rows import Moments
 from lessnoise.query import Gram, Mean, SecondMoments, Sum, Unit
 from lessnoise.query.exact import SPACING, spaced, to_floats, whole_steps
 
@@ -134,3 +140,47 @@ def test_whole_steps_lie_within_or_nearer_to_0(low, width, step):
     else:
         assert first == last
         assert abs(first) * Fraction(step) <= max(abs(Fraction(low)), abs(Fraction(low + width)))
+
+
+# Packed covariances.
+
+
+def packed(layout, query, total):
+    value, size = query.finish(total), layout.features
+    counts = value[size, size:]
+    return layout.pack(Moments(float(counts[0]), float(counts[1]), value[:size, size], value[:size, :size]))
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.data(),
+    st.integers(1, 3),
+    st.floats(0.01, 50),
+    st.sampled_from([(10, 1 << 20), ((1 << 20) - 1, 1 << 20), (5 * 10**7, MOST_ROWS), (2**26 + 12345, MOST_ROWS)]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(Neighbours),
+)
+def test_no_row_moves_a_packed_covariance_by_more_than_is_stated(data, size, norm, rows, center, clipped, relation):
+    """Rounding at 5e7 rows used to exceed the stated sensitivity by 1.8e-9 of itself."""
+    others, most = rows
+    layout = Layout(size, norm, relation, center, clipped, most)
+    query = RowBound.of(size, clip_norm=norm).query([f"c{place}" for place in range(size)])
+    common, one, other = (np.array([data.draw(ROW)[:size]]) * norm for _ in range(3))
+    if data.draw(st.booleans()):
+        one = np.eye(3)[:1, :size] * 9 * norm
+    total = others * query.partial(common)
+    first = packed(layout, query, total + query.partial(one))
+    second = packed(layout, query, total + query.partial(other) if relation is Neighbours.REPLACE else total)
+    square, absolute = distances(first, second)
+    assert square <= Fraction(layout.sensitivity) ** 2
+    assert absolute <= Fraction(layout.l1_sensitivity)
+
+
+def test_more_rows_than_the_sensitivity_is_for_are_refused():
+    layout = Layout(2, 1.0, rows=100)
+    moments = Moments(101.0, 0.0, np.zeros(2), np.eye(2))
+    for refused in (lambda: layout.pack(moments), lambda: release_moments(moments, layout, "least-noise", 1.0, 1e-6)):
+        with pytest.raises(InvalidInput, match="rows=100 is the most"):
+            refused()
+    assert Layout(2, 1.0, rows=MOST_ROWS).sensitivity < Layout(2, 1.0).sensitivity * (1 + 1e-6)
