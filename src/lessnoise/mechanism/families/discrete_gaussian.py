@@ -70,7 +70,7 @@ _NOTHING = 1e-290
 @law_delta.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     budget = squared_budget(sensitivity)
-    if budget == 0:  # no two integer arrays are that close
+    if budget == 0:  # no two integer arrays are that close: the one curve that is 0
         return Bracket(0.0, 0.0)
     curve = _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
     if budget == 1 or dimension == 1:
@@ -185,11 +185,14 @@ class _Curve:
         parameter = norm * self.variance
         threshold = self.epsilon * self.variance / divisor - Fraction(divisor * norm, 2)
         deviation = math.sqrt(float(parameter))
-        start = max(math.floor(threshold) + 1, -math.ceil(9.5 * deviation))
+        if deviation > 2.0**52:  # a sum over the integers differs from its integral by one term at most
+            smooth = gaussian.delta_bracket(deviation * divisor / float(self.variance), float(self.epsilon))
+            return Bracket(max(smooth.lower - 2.0**-53, 0.0), min(smooth.upper + 2.0**-53, 1.0))
+        start = max(math.floor(threshold) + 1, -math.floor(9.5 * deviation))
         skipped = 1e-19 if start > threshold + 1 else 0.0  # P(Z < -9.5 deviations) <= e^(-9.5^2/2)
-        exponent = float(start * start / (2 * parameter))
-        if start > 0 and exponent > 690.0:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
+        if start > 0 and start * start > 1380 * parameter:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
             return Bracket(0.0, _NOTHING)
+        exponent = float(start * start / (2 * parameter))
         terms = Terms(float(start), float(start - threshold), float(1 / parameter), float(divisor / self.variance))
         end = math.ceil(math.hypot(max(start, 0), 8.0 * deviation)) + 2
         narrow = deviation * min(1.0, deviation / max(start, 1))  # the terms fall by a factor e over this length

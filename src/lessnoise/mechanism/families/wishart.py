@@ -102,7 +102,7 @@ def _(law: Wishart, dimension: int, sensitivity: float, epsilon: float, toleranc
     impossible = -math.expm1(-high)
     overlap = math.exp(-low) * max(-math.expm1(epsilon - high), 0.0) if epsilon < high else 0.0
     lower, upper = -math.expm1(-low) * (1.0 - _ROUNDING), (impossible + overlap) * (1.0 + _ROUNDING)
-    return Bracket(lower, min(upper, 1.0))
+    return Bracket(lower, min(math.nextafter(upper, 1.0), 1.0))
 
 
 @log_raw_moment.register(Wishart)
