@@ -20,47 +20,57 @@ if TYPE_CHECKING:
 
 MAX_DIMENSION = 10**12
 SMALLEST_DELTA = 1e-200
+WHOLE = 2**53
+"""Every whole number up to this one is a float64, and not every one beyond."""
 _FORM = "pass rows of equal length, or a NumPy array."
 
 
-def number(name: str, value: object) -> float:
-    """A finite real number; ints, NumPy scalars and bool-free reals are welcome."""
+def number(name: str, value: object, towards: float | None = None) -> float:
+    """A finite real number as a float; one between two floats goes to the nearest, or ``towards`` the safe side.
+
+    >>> from fractions import Fraction
+    >>> [Fraction(number("x", Fraction(1, 3), side)) > Fraction(1, 3) for side in (-math.inf, math.inf)]
+    [False, True]
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InvalidInput(f"{name}={value!r} is not a number: pass an int or a float.")
+    exact: Any = int(value) if isinstance(value, Integral) else value  # NumPy would compare its own as floats
     try:
-        result = float(value)
+        result = float(exact)
     except OverflowError:
         size = f"an integer of about {int(math.log10(2.0) * int(value.__trunc__()).bit_length())} digits"
         raise InvalidInput(f"{name}={size} is too large: pass an ordinary number.") from None
     if not math.isfinite(result):
         raise InvalidInput(f"{name}={result} is not finite: pass an ordinary number.")
+    if towards is not None and (result > exact if towards < 0.0 else result < exact):
+        return math.nextafter(result, towards)
     return result
 
 
-def positive(name: str, value: object) -> float:
+def positive(name: str, value: object, towards: float | None = None) -> float:
     """A finite number above zero."""
-    result = number(name, value)
+    result = number(name, value, towards)
     if result <= 0.0:
         raise InvalidInput(f"{name}={value} must be above 0: pass a positive number.")
     return result
 
 
 def epsilon(value: object, name: str = "epsilon") -> float:
-    """A privacy loss bound for calibration: finite and above zero."""
-    return positive(name, value)
+    """A privacy loss bound for calibration: finite and above zero; never rounded up."""
+    return positive(name, value, -math.inf)
 
 
 def nonnegative_epsilon(value: object, name: str = "epsilon") -> float:
-    """A point of a privacy curve: finite and at least zero."""
-    result = number(name, value)
+    """A point of a privacy curve: finite and at least zero; never rounded up."""
+    result = number(name, value, -math.inf)
     if result < 0.0:
         raise InvalidInput(f"{name}={value} must not be below 0: pass 0 or a positive number.")
     return result
 
 
 def delta(value: object, name: str = "delta") -> float:
-    """A failure probability for calibration, strictly between 0 and 1."""
-    result = number(name, value)
+    """A failure probability for calibration, strictly between 0 and 1; never rounded up."""
+    result = number(name, value, -math.inf)
     if not 0.0 < result < 1.0:
         raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass a small probability, such as 1e-6.")
     if result < SMALLEST_DELTA:
@@ -69,8 +79,8 @@ def delta(value: object, name: str = "delta") -> float:
 
 
 def delta_or_zero(value: object, name: str = "delta") -> float:
-    """A failure probability of a guarantee: 0 (pure differential privacy) up to, not including, 1."""
-    result = number(name, value)
+    """A failure probability of a guarantee: 0 (pure differential privacy) up to, not including, 1; never rounded up."""
+    result = number(name, value, -math.inf)
     if not 0.0 <= result < 1.0:
         raise InvalidInput(f"{name}={value} must be at least 0 and below 1: pass a small probability.")
     return result
@@ -85,8 +95,8 @@ def probability(name: str, value: object, example: str = "0.5 for the median, sa
 
 
 def sensitivity(value: object, name: str = "sensitivity") -> float:
-    """How far one individual can move the value: finite and above zero."""
-    result = number(name, value)
+    """How far one individual can move the value: finite and above zero; never rounded down."""
+    result = number(name, value, math.inf)
     if result <= 0.0:
         raise InvalidInput(f"{name}={value} must be above 0: pass the largest change that one individual can cause.")
     return result
@@ -157,25 +167,79 @@ def real_array(
     repair: str = "clean or clip the value before release.",
 ) -> NDArray[np.float64]:
     """A finite real array of any shape, as float64; ``kinds`` are the NumPy kinds of dtype that will do."""
-    result = _as_array(value, name, form)
-    if result.dtype.kind not in kinds:
-        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: {_conversion(value, result.dtype.kind)}")
-    converted = result.astype(np.float64, copy=False)
+    converted = floats(numeric_array(value, name, kinds, form), name)
     finite = np.isfinite(converted)
     if not finite.all():
-        position = tuple(int(i) for i in np.argwhere(~finite)[0])
-        where = list(position) if position else ""
-        raise InvalidInput(f"{name}{where}={converted[position]} is not finite: {repair}")
+        place = _first(~finite)
+        raise InvalidInput(f"{_entry(name, place)}={converted[place]} is not finite: {repair}")
     return converted
 
 
+def numeric_array(value: ArrayLike, name: str = "value", kinds: str = "iuf", form: str = _FORM) -> NDArray[Any]:
+    """An array of numbers in the type that they came in."""
+    result = _as_array(value, name, form)
+    if result.dtype.kind not in kinds:
+        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: {_conversion(value, result.dtype.kind)}")
+    return result
+
+
+def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
+    """The same numbers as float64, or none: rounded ones of neighbours could lie further apart than they do.
+
+    >>> floats(np.array([2**53 + 1]))
+    Traceback (most recent call last):
+    ...
+    lessnoise.errors.InvalidInput: value[0]=9007199254740993 is beyond 2^53, where float64 skips whole numbers: ...
+    """
+    if values.dtype.kind in "iuO" and values.size and not -WHOLE <= int(values.min()) <= int(values.max()) <= WHOLE:
+        place = _first((values > WHOLE) | (values < -WHOLE))
+        raise InvalidInput(
+            f"{_entry(name, place)}={values[place]} is beyond 2^53, where float64 skips whole numbers: subtract a "
+            "public number first, divide by one, or use integer noise (discrete_gaussian)."
+        )
+    with np.errstate(over="ignore"):
+        converted = values.astype(np.float64, copy=False)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        wrong = (converted != values) & ~np.isnan(values)
+        if wrong.any():
+            place = _first(wrong)
+            raise InvalidInput(
+                f"{_entry(name, place)}={values[place]} lies between two numbers of float64: convert the value to "
+                "float64 before its sensitivity is computed."
+            )
+    return converted
+
+
+def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(wrong)[0])
+
+
+def _entry(name: str, place: tuple[int, ...]) -> str:
+    return f"{name}{list(place)}" if place else name
+
+
 def _as_array(value: ArrayLike, name: str, form: str = _FORM) -> NDArray[Any]:
-    """As NumPy has it; entries that a mask hides are not released with the others."""
+    """As NumPy has it, if nothing is rounded to a common type; entries that a mask hides are not released."""
     unmasked(value, name)
     try:
-        return np.asarray(value)
-    except (ValueError, TypeError):
-        raise InvalidInput(f"{name} is not a rectangular array: {form}") from None
+        result = np.asarray(value)
+    except Exception:  # each library has errors of its own
+        raise InvalidInput(f"{name} is not a rectangular array of numbers: {form}") from None
+    if result.dtype.kind == "f":
+        for place, part in enumerate(_parts(value)):
+            if not isinstance(part, float):
+                own = f"{name}[{place}]"
+                floats(np.array(part, dtype=object) if isinstance(part, int) else _as_array(part, own), own)
+    return result
+
+
+def _parts(value: Any) -> Iterable[Any]:  # noqa: ANN401
+    """What may be of several types: the entries of a list, the columns of a table. An array has one type."""
+    if hasattr(value, "iloc") and hasattr(value, "columns"):  # pandas, which allows a name twice
+        return [value.iloc[:, place] for place in range(len(value.columns))]
+    if hasattr(value, "columns"):  # Polars has their names there, Arrow themselves
+        return [value[column] if isinstance(column, str) else column for column in value.columns]
+    return () if hasattr(value, "__array__") or not hasattr(value, "__len__") else value
 
 
 def unmasked(value: object, name: str) -> None:
@@ -233,18 +297,20 @@ def _short(value: object) -> str:
 
 def shaped_array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
     """A real array of exactly the expected shape: float32 as it is, all else as float64. NaN is looked for later."""
-    result = _as_array(value, name)
-    if result.dtype.kind not in "iuf" or result.shape != expected:
-        array(value, expected, name)
-    return result if result.dtype == np.float32 else result.astype(np.float64, copy=False)
+    result = fitting(numeric_array(value, name), expected, name)
+    return result if result.dtype == np.float32 else floats(result, name)
 
 
 def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
     """A finite real array of exactly the expected shape, as float64."""
-    converted = real_array(value, name)
-    if converted.shape != expected:
+    return fitting(real_array(value, name), expected, name)
+
+
+def fitting(values: NDArray[Any], expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
+    """An array of exactly the expected shape."""
+    if values.shape != expected:
         raise InvalidInput(
-            f"{name}.shape={converted.shape} differs from the mechanism's shape={expected}: "
+            f"{name}.shape={values.shape} differs from the mechanism's shape={expected}: "
             "build the mechanism for this shape or reshape the value."
         )
-    return converted
+    return values

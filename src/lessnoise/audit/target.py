@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from lessnoise import validation
 from lessnoise.audit.laws import ROUNDING, distance, release_many, worst_shift
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
-from lessnoise.mechanism.families.discrete_sampler import integer_array
+from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, integer_array, squared_budget
 from lessnoise.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ def inputs(mechanism: object, value: ArrayLike, neighbour: ArrayLike | None) -> 
             integer_array(first, mechanism.shape)
             integer_array(second, mechanism.shape)
         apart = distance(mechanism.law, second - first)
-        if apart > mechanism.sensitivity * (1.0 + ROUNDING):
+        covered = mechanism.sensitivity
+        if isinstance(mechanism.law, DiscreteGaussian):
+            covered = max(covered, math.sqrt(squared_budget(covered)))
+        if apart > covered * (1.0 + ROUNDING):
             raise InvalidInput(
                 f"neighbour lies {apart:g} from value in the {mechanism.law.norm} norm, beyond the mechanism's "
                 f"sensitivity={mechanism.sensitivity:g}: pass two inputs that the claim covers."

@@ -29,6 +29,7 @@ _RELATIVE_TOLERANCE = 2e-3  # of epsilon
 _SHARE_OF_TAIL = 1e-3  # of delta, that may be cut off
 _BULK_TOLERANCE = 0.01  # of the variance
 _LEAST_TAIL = 1e-285
+SMALLEST = math.ulp(0.0)
 _FEWEST_POINTS = 512  # of the window, on the first lattice that is tried
 _FINER = 6  # the lattice is at most 2^6 times finer than the points, so that optimistic losses find a place
 
@@ -68,6 +69,7 @@ class Accountant:
             bounds = self._bounds(lambda terms: terms.tilt(epsilon), backwards, 1e-9, epsilon)
             lower = max(lower, bounds.lower(epsilon))
             upper = max(upper, bounds.pessimistic.upper(epsilon))
+        upper = max(upper, SMALLEST)  # below the pure epsilon delta is not 0
         return Bracket(min(lower, upper), upper)
 
     def surely_within(self, epsilon: float, delta: float) -> bool:

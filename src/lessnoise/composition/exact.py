@@ -36,9 +36,10 @@ class Step(NamedTuple):
         pure = law_pure_epsilon(self.law, self.dimension, self.sensitivity)
         if self.rate == 1.0 or pure == math.inf:
             return pure
-        if pure > 700.0:
-            return (pure + math.log(self.rate)) * (1.0 + 1e-14) + 1e-14
-        return math.log1p(self.rate * math.expm1(pure)) * (1.0 + 1e-14)
+        if pure > 700.0:  # ln(q e^eps + 1)
+            logarithm = pure + math.log(self.rate)
+            return (max(logarithm, 0.0) + math.log1p(math.exp(-abs(logarithm)))) * (1.0 + 1e-14) + pure * 1e-14
+        return math.nextafter(math.log1p(self.rate * math.expm1(pure)) * (1.0 + 1e-14), math.inf)
 
 
 def pure_epsilon(steps: tuple[Step, ...]) -> float:

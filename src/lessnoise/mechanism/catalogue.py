@@ -48,15 +48,15 @@ class Request:
     moved: bool = False
 
     def __post_init__(self) -> None:
-        validation.epsilon(self.epsilon)
-        validation.delta(self.delta)
-        validation.sensitivity(self.sensitivity)
+        for name, check in (("epsilon", validation.epsilon), ("delta", validation.delta)):
+            object.__setattr__(self, name, check(getattr(self, name)))
+        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
         object.__setattr__(self, "shape", validation.shape(self.shape))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
         Goal.of(self.objective)
         for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
             if getattr(self, name) is not None:
-                validation.positive(name, getattr(self, name))
+                object.__setattr__(self, name, validation.positive(name, getattr(self, name), math.inf))
 
     @property
     def dimension(self) -> int:

@@ -12,6 +12,7 @@ from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.grid import BITS, Grid
 from lessnoise.noise.job import Job
 from lessnoise.noise.ziggurat import MARGIN
+from lessnoise.validation import floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ def prepare_noise(
     """
     dtype = np.dtype(np.float32 if value.dtype == np.float32 else np.float64)
     check_out(out, value.shape, dtype)
-    flat = np.ascontiguousarray(value, dtype=dtype).reshape(-1)
+    flat = np.ascontiguousarray(value if dtype == np.float32 else floats(value)).reshape(-1)
     target = np.empty(flat.size, dtype=dtype) if out is None else out.reshape(-1)
     if flat.ctypes.data != target.ctypes.data and np.shares_memory(flat, target):
         flat = flat.copy()  # an output that overlaps the value in part would overwrite what is still to be read

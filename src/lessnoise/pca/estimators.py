@@ -11,7 +11,7 @@ from lessnoise.engines import ENGINES
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bingham import DEFAULT_SWEEPS
-from lessnoise.pca.layout import Layout
+from lessnoise.pca.layout import MOST_ROWS, Layout
 from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
 from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
@@ -62,6 +62,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
             validation.choice("engine", self.engine, list(ENGINES))
         wanted = None if self.columns is None else list(_column_names(self.columns))
         if not is_streamed(data):
+            validation.unmasked(data, "data")
             table = data if wanted is None else _selected(data, wanted)
             rows = validate_data(self, table, dtype=[np.float64, np.float32], ensure_all_finite=False)
             if not np.isfinite(rows).all():
@@ -95,7 +96,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         center, relation = self._form()
         table = self._table(data)
         bound = RowBound.of(self.n_features_in_, clip_norm=self.clip_norm, bounds=self.bounds, center=center)
-        layout = Layout(self.n_features_in_, bound.norm, relation, center, bool(self.count_clipped))
+        layout = Layout(self.n_features_in_, bound.norm, relation, center, bool(self.count_clipped), MOST_ROWS)
         return layout, bound, table
 
     def _form(self) -> tuple[bool, Neighbours]:

@@ -18,6 +18,7 @@ Dick, Kulesza, Munoz & Vassilvitskii, NeurIPS 2019): k private draws of eps/k, e
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,7 @@ def ppca(
     '(1, 0)-DP under replace'
     """
     matrix = validation.real_array(gram, "gram")
-    epsilon, norm = validation.epsilon(epsilon), validation.positive("clip_norm", clip_norm)
+    epsilon, norm = validation.epsilon(epsilon), validation.positive("clip_norm", clip_norm, math.inf)
     relation = Neighbours.of(neighbours)
     count = validation.whole_number("components", components)
     if matrix.ndim != 2 or count > len(matrix):

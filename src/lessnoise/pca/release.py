@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from lessnoise.mechanism.sampling import values_drawn
 from lessnoise.noise import can_keep
 from lessnoise.pca.rows import Moments
 from lessnoise.pca.symmetric import unpack
+from lessnoise.query import exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +70,7 @@ def release_moments(
     epsilon = validation.epsilon(epsilon)
     if mechanism in MATRIX or mechanism in PUBLISHED:
         _check_uncentred(str(mechanism), layout)
+        layout.check(moments)
         described, value, gram_of = _matrix_form(str(mechanism), moments, layout, epsilon, delta)
         released = _promised(described).release(value, rng, ledger=ledger)
         gram = gram_of(np.asarray(released.value, dtype=np.float64))
@@ -130,6 +133,9 @@ def _matrix_form(
             epsilon=epsilon, delta=_delta(delta), features=size, records=records, clip_norm=layout.norm
         )
         triangle = (moments.gram / records)[np.triu_indices(size)]
+        # Rounding moves entries by 2^-51 of themselves at most, so two neighbours by 2^-50 clip_norm^2 together.
+        lost = exact.round_up(Fraction(described.sensitivity) + Fraction(layout.norm) ** 2 / 2**50)
+        described = dataclasses.replace(described, sensitivity=lost)
         return described, triangle, lambda value: records * unpack(value, weight=1.0)
     request = Request(
         epsilon=epsilon,

@@ -128,6 +128,7 @@ def source_of(data: object) -> Any:  # noqa: ANN401
         return np.load(data, mmap_mode="r", allow_pickle=False)
     if is_streamed(data):
         return data
+    validation.unmasked(data, "data")
     return np.asarray(data)
 
 

@@ -53,7 +53,7 @@ def _(law: Laplace, dimension: int, sensitivity: float, epsilon: float, toleranc
 
 @law_pure_epsilon.register(Laplace)
 def _(law: Laplace, dimension: int, sensitivity: float) -> float:
-    return sensitivity / law.scale * (1.0 + 1e-15)
+    return _up(sensitivity / law.scale)
 
 
 @law_delta.register(Radial)
@@ -79,8 +79,13 @@ def _(law: Radial, dimension: int, sensitivity: float, epsilon: float, tolerance
 def _(law: Radial, dimension: int, sensitivity: float) -> float:
     # For k = M and p <= 1 the loss (|n+v|^p - |n|^p)/s^p is at most (D/s)^p, by the triangle inequality.
     if law.k == dimension and law.p <= 1.0:
-        return float((sensitivity / law.scale) ** law.p * (1.0 + 1e-15))
+        return _up(float((sensitivity / law.scale) ** law.p))
     return math.inf
+
+
+def _up(epsilon: float) -> float:
+    """A computed epsilon that is not 0, rounded up."""
+    return math.nextafter(epsilon * (1.0 + 1e-15), math.inf)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -133,9 +133,9 @@ def integer_array(value: ArrayLike, shape: tuple[int, ...], name: str = "value")
     ...
     lessnoise.errors.InvalidInput: value[0]=1.5 is not a whole number: round the value before sensitivity is ...
     """
-    validation.array(value, shape, name)
-    exact = np.asarray(value)
+    exact = validation.fitting(validation.numeric_array(value, name), shape, name)
     if exact.dtype.kind == "f":
+        exact = validation.real_array(exact, name)
         fractional = exact != np.floor(exact)
         if fractional.any():
             position = tuple(int(i) for i in np.argwhere(fractional)[0])

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _ULP = 2.0**-52
+_NOTHING = 1e-300  # what may be lost where a factor leaves the floats; delta itself is never 0
 
 
 @register
@@ -164,7 +165,7 @@ def _(law: Shells, dimension: int, sensitivity: float, epsilon: float, tolerance
     # Where epsilon < 2 eta: delta(a) <= delta(b) + e^b - e^a for a < b.
     short = max(2.0 * eta - epsilon, 0.0)
     high = _sliced(law, profile, sensitivity, max(epsilon - 2.0 * eta, 0.0), upper=True) + 2.0 * short
-    high = min(high * math.exp(2.0 * eta) * (1.0 + 1e-12), 1.0)
+    high = min(high * math.exp(2.0 * eta) * (1.0 + 1e-12) + _NOTHING, 1.0)
     return Bracket(max(min(low * (1.0 - 1e-12), high), 0.0), high)
 
 

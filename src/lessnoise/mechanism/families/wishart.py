@@ -74,8 +74,8 @@ def wishart(
     (True, '0.2835', inf)
     """
     epsilon, size = validation.epsilon(epsilon), validation.whole_number("features", features)
-    count, clip = validation.whole_number("records", records), validation.positive("clip_norm", clip_norm)
-    sensitivity = clip * clip / count
+    count, clip = validation.whole_number("records", records), validation.positive("clip_norm", clip_norm, math.inf)
+    sensitivity = clip * clip / count * (1.0 + 1e-15)  # rounded up
     claim = Claim(epsilon, 0.0, Neighbours.REPLACE, SOURCE)
     law = Wishart(1.5 * sensitivity / epsilon)  # C = 3/(2 n eps) I (Jiang, Xie & Zhang 2016, Algorithm 1)
     return Mechanism("wishart", law, (size, size), sensitivity, Neighbours.REPLACE, claim)
@@ -88,7 +88,7 @@ def _(law: Wishart, dimension: int, sensitivity: float, epsilon: float, toleranc
     impossible = -math.expm1(-high)
     overlap = math.exp(-low) * max(-math.expm1(epsilon - high), 0.0) if epsilon < high else 0.0
     lower, upper = -math.expm1(-low) * (1.0 - _ROUNDING), (impossible + overlap) * (1.0 + _ROUNDING)
-    return Bracket(lower, min(upper, 1.0))
+    return Bracket(lower, min(math.nextafter(upper, 1.0), 1.0))
 
 
 @log_raw_moment.register(Wishart)
