@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.entry import reporting
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -26,6 +27,7 @@ from lessnoise.cli.options import (
     P,
     Sensitivity,
     Shape,
+    ledger_files,
     request_of,
 )
 
@@ -56,7 +58,7 @@ def create(
     if json:
         print_json({"ledger": str(path), "budget": ledger.budget.to_dict()})
     else:
-        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True)
+        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -71,7 +73,7 @@ def show(
 
     Example: [bold]lessnoise ledger show city.ledger --plot spending.svg[/bold]
     """
-    from lessnoise.files import check_free, write_together
+    from lessnoise.files import check_apart, check_free, write_together
     from lessnoise.ledger import Ledger, picture
     from lessnoise.ledger.history import history
     from lessnoise.rounding import down
@@ -79,6 +81,7 @@ def show(
     if plot is not None:
         picture.check_format(plot)
         check_free([plot], force)
+        check_apart([plot], ledger_files(path))
     ledger = Ledger.open(path)
     records = ledger.records()
     moments = history(ledger, points, records)
@@ -113,7 +116,7 @@ def show(
     for line in picture.text_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
     if plot is not None:
-        out.print(f"wrote {plot}", soft_wrap=True)
+        out.print(f"wrote {plot}", soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -156,11 +159,12 @@ def spend(
         warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
         built = find(mechanism).build(request)
     receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
-    remaining = ledger.remaining()
-    if json:
-        print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
-    else:
-        console().print(f"recorded as number {receipt.id}; {down(remaining, 4)} of epsilon left, at the least")
+    with reporting(f"recorded as number {receipt.id} of ledger={path}"):
+        remaining = ledger.remaining()
+        if json:
+            print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
+        else:
+            console().print(f"recorded as number {receipt.id}; {down(remaining, 4)} of epsilon left, at the least")
 
 
 @commands.command()
@@ -176,11 +180,12 @@ def export(
     """
     import json as json_format
 
-    from lessnoise.files import check_free, write_together
+    from lessnoise.files import check_apart, check_free, write_together
     from lessnoise.ledger import Ledger
 
     if target is not None:
         check_free([target], force)
+        check_apart([target], ledger_files(path))
     ledger = Ledger.open(path)
     records = [
         {
@@ -201,4 +206,4 @@ def export(
     if json:
         print_json({"ledger": str(path), "records": len(records), "file": str(target)})
     else:
-        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)
+        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True, markup=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.entry import orderly, paid_words, reporting
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -27,9 +28,15 @@ from lessnoise.cli.options import (
     Partition,
     Sensitivity,
     UnsafeSeed,
+    ledger_files,
     request_of,
     seeded,
 )
+
+if TYPE_CHECKING:
+    from lessnoise.ledger import Ledger
+    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.release import Release
 
 
 @app.command()
@@ -60,27 +67,36 @@ def release(
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
     from lessnoise.errors import ClaimWarning
+    from lessnoise.files import check_apart
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism.catalogue import choose
-    from lessnoise.release.files import check_writable, load_array, write_release
-    from lessnoise.rounding import down
+    from lessnoise.release.files import certificate_path, check_writable, load_array, release_file
 
     rng = seeded(seed)
     check_writable(target, force)
+    check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     budget = None if ledger is None else Ledger.open(ledger)
     value = load_array(source)
     request = request_of(context.params, shape=value.shape, integer=value.dtype.kind in "iu")
-    with warnings.catch_warnings(record=True) as caught:
+    with orderly(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
         built = choose(mechanism, request)
-        result = built.release(value, rng, ledger=budget, partition=partition)
-    write_release(result, target, force)
+        result = release_file(built, value, target, force, rng=rng, ledger=budget, partition=partition)
+    with reporting(f"{target} and its certificate are {paid_words(result.receipt)}written"):
+        _report(built, result, target, budget, [str(warning.message) for warning in caught], json)
+
+
+def _report(
+    built: Mechanism, result: Release, target: Path, budget: Ledger | None, warned: list[str], json: bool
+) -> None:
+    from lessnoise.rounding import down
+
     certificate = result.certificate
     if json:
         print_json(certificate.to_dict())
         return
     out = console()
-    out.print(f"wrote {target} and its certificate")
+    out.print(f"wrote {target} and its certificate", markup=False)
     chosen = "" if built.design is None else f" ({built.design.choice})"
     noise = "" if built.law.data_dependent else f", noise sd per entry {built.standard_deviation:.5g}"
     out.print(f"mechanism  {built.name}{chosen}{noise}")
@@ -97,5 +113,5 @@ def release(
         out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
-    for warning in caught:
-        out.print(f"[red]warning[/red]    {warning.message}")
+    for words in warned:
+        out.print(f"[red]warning[/red]    {words}")

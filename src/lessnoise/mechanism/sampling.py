@@ -12,7 +12,7 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.noise import Independent, Integers, Isotropic, Real
-from lessnoise.noise.core import check_out
+from lessnoise.noise.core import check_out, output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,12 +62,17 @@ def prepare_noise(
     form = _form(law, value.shape)
     if not isinstance(form, Integers):
         return noise_engine.prepare_noise(form, value, stream, out=out, threads=threads)
-    integers = form
+    integers, flat = form, value.reshape(-1)
     check_out(out, value.shape, np.dtype(np.int64))
+    target = output(out, value.shape, np.dtype(np.int64))
 
     def draw_integers() -> Numbers:
-        drawn = integers.draw(value.size, stream.claim().sequence()).reshape(value.shape)
-        return np.add(drawn, value, out=drawn if out is None else out)
+        done = 0
+        for drawn in integers.draw(flat.size, stream.claim().sequence()):
+            part = slice(done, done + drawn.size)
+            np.add(drawn, flat[part], out=target[part])
+            done = part.stop
+        return target.reshape(value.shape)
 
     return draw_integers
 

@@ -208,6 +208,7 @@ def _(
 ) -> Callable[[], Array]:
     check_out(out, value.shape, np.dtype(np.float64))
     line = _to_line(law, validation.array(value, value.shape))
+    _check_total(law, line)
 
     def draw() -> Array:
         words = stream.claim().sequence()
@@ -220,14 +221,29 @@ def _(
     return draw
 
 
+def _check_total(law: Dawa, line: Array) -> None:
+    """No total of cells, whatever the buckets, may be too large for the grid of its noise: tell before the payment."""
+    grid = noise_engine.Grid.of(_stage2(law).deviation(1))
+    limit = grid.largest_value * grid.step
+    if float(np.abs(line).max()) > limit or math.fsum(np.abs(line)) > limit:
+        raise InvalidInput(
+            f"value has a total that exceeds {limit:g}, the most that this noise's grid holds: clip the value to a "
+            "public bound."
+        )
+
+
+def _stage2(law: Dawa) -> noise_engine.Independent:
+    scale = 1.0 / law.epsilon2
+    while Fraction(scale) * Fraction(law.epsilon2) < 1:  # the quotient may have been rounded down
+        scale = math.nextafter(scale, math.inf)
+    return noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
+
+
 def _release(law: Dawa, line: Array, words: Sequence, stage2: Stream) -> Array:
     starts = buckets(law, line, Floats(words))
     lengths = np.diff(starts, append=len(line))
     totals = np.add.reduceat(line, starts)
-    scale = 1.0 / law.epsilon2
-    while Fraction(scale) * Fraction(law.epsilon2) < 1:  # the quotient may have been rounded down
-        scale = math.nextafter(scale, math.inf)
-    form = noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
+    form = _stage2(law)
     if law.workload == "cells":  # no query asks for two buckets, so none profits from a total over several
         fitted = noise_engine.add_noise(form, totals, stage2)
     else:
