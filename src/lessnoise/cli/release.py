@@ -32,11 +32,11 @@ from lessnoise.cli.options import (
     request_of,
     seeded,
 )
+from lessnoise.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise.release import Release
+    from lessnoise.ledger import Ledger, Receipt
+    from lessnoise.release import Certificate
 
 
 @app.command()
@@ -70,28 +70,41 @@ def release(
     from lessnoise.files import check_apart
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism.catalogue import choose
-    from lessnoise.release.files import certificate_path, check_writable, load_array, release_file
+    from lessnoise.release.files import certificate_path, check_writable
+    from lessnoise.release.streamed import opened, release_file
 
     rng = seeded(seed)
     check_writable(target, force)
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     budget = None if ledger is None else Ledger.open(ledger)
-    value = load_array(source)
-    request = request_of(context.params, shape=value.shape, integer=value.dtype.kind in "iu")
-    with orderly(), warnings.catch_warnings(record=True) as caught:
+    with (
+        opened(source) as array,
+        orderly(),
+        warnings.catch_warnings(record=True) as caught,
+        progress_bar(quiet=json) as progress,
+    ):
         warnings.simplefilter("always", ClaimWarning)
+        request = request_of(context.params, shape=array.shape, integer=array.dtype.kind in "iu")
         built = choose(mechanism, request)
-        result = release_file(built, value, target, force, rng=rng, ledger=budget, partition=partition)
-    with reporting(f"{target} and its certificate are {paid_words(result.receipt)}written"):
-        _report(built, result, target, budget, [str(warning.message) for warning in caught], json)
+        certificate, receipt = release_file(
+            built, array, target, force=force, rng=rng, ledger=budget, partition=partition, progress=progress
+        )
+    with reporting(f"{target} and its certificate are {paid_words(receipt)}written"):
+        words = [str(warning.message) for warning in caught]
+        _report(certificate, receipt, target, budget, words, json)
 
 
 def _report(
-    built: Mechanism, result: Release, target: Path, budget: Ledger | None, warned: list[str], json: bool
+    certificate: Certificate,
+    receipt: Receipt | None,
+    target: Path,
+    budget: Ledger | None,
+    warned: list[str],
+    json: bool,
 ) -> None:
     from lessnoise.rounding import down
 
-    certificate = result.certificate
+    built = certificate.mechanism
     if json:
         print_json(certificate.to_dict())
         return
@@ -105,12 +118,12 @@ def _report(
         out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
-    if result.receipt is not None and budget is not None:
+    if receipt is not None and budget is not None:
         if built.design is not None and built.design.choice != "Gaussian":
             out.print(
                 "note       least-noise is the least for one release; over a long series analytic-gaussian costs less"
             )
-        out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
+        out.print(f"ledger     record {receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for words in warned:

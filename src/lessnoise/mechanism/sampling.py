@@ -77,6 +77,22 @@ def prepare_noise(
     return draw_integers
 
 
+def prepare_streamed(
+    law: Law, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, read: Callable[[int, int], Numbers]
+) -> Callable[[Callable[[Numbers], None]], None]:
+    """The same for a value that is read, and a noisy value that is written, part by part, if ``is_streamed``."""
+    form = _form(law, shape)
+    if isinstance(form, Integers):
+        return noise_engine.prepare_streamed_integers(form, shape, stream, read)
+    return noise_engine.prepare_streamed(form, shape, dtype, stream, read)
+
+
+def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:
+    """Whether the noise can be added part by part: it is simply added, and its entries need not be mixed."""
+    simply = prepare_noise.dispatch(type(law)) is prepare_noise.dispatch(object)
+    return simply and isinstance(_form(law, shape), (Independent, Isotropic, Integers))
+
+
 @functools.singledispatch
 def draw(law: Law, shape: tuple[int, ...], rng: np.random.Generator | None = None) -> Numbers:
     """The noise alone, for experiments: what would be added to an array of zeros."""

@@ -19,7 +19,7 @@ from lessnoise.release.payment import Payment
 from lessnoise.release.release import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -68,26 +68,38 @@ def reserved(mechanism: Mechanism, target: Path, force: bool) -> Iterator[files.
         yield staged
 
 
-def release_file(mechanism: Mechanism, value: NDArray[Any], target: Path, force: bool, **options: Any) -> Release:  # noqa: ANN401
-    """Release into a file: all that can be refused is refused before the payment; with the options of ``release``."""
-    with reserved(mechanism, target, force) as staged:
-        released = mechanism.release(value, **options)
-        return write_staged(released, target, staged, options.get("ledger"))
-
-
 def write_staged(release: Release, target: Path, staged: files.Staged, ledger: Ledger | None) -> Release:
     """Write a release into its files and place them; returns it with the SHA-256 in its certificate."""
     with Payment(ledger, release.receipt, release) as payment:
-        digest = ""
-
-        def write(file: BinaryIO) -> None:
-            nonlocal digest
-            digest = _write_array(file, release.value)
-
-        staged.write(target, write)
+        flat = np.ascontiguousarray(release.value).reshape(-1)
+        parts = (flat[start : start + _PART] for start in range(0, flat.size, _PART))
+        digest = write_array(staged, target, release.value.shape, flat.dtype, lambda write: [*map(write, parts)])
         certificate = dataclasses.replace(release.certificate, value_sha256=digest)
         place(certificate, target, staged, payment)
     return dataclasses.replace(release, certificate=certificate)
+
+
+def write_array(
+    staged: files.Staged,
+    target: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    parts: Callable[[Callable[[NDArray[Any]], None]], object],
+) -> str:
+    """Write an array as .npy, in C order and little-endian, from its parts; returns the SHA-256 of the file."""
+    digest, little = hashlib.sha256(), dtype.newbyteorder("<")
+
+    def write(file: BinaryIO) -> None:
+        def take(part: NDArray[Any] | bytes) -> None:
+            content = part if isinstance(part, bytes) else part.astype(little, copy=False).data.cast("B")
+            file.write(content)
+            digest.update(content)
+
+        take(_header(shape, little))
+        parts(take)
+
+    staged.write(target, write)
+    return digest.hexdigest()
 
 
 def place(certificate: Certificate, target: Path, staged: files.Staged, payment: Payment) -> None:
@@ -124,21 +136,6 @@ def read_release(path: Path) -> Release:
             )
         file.seek(0)
         return Release(_loaded(file, path), certificate)
-
-
-def _write_array(file: BinaryIO, value: NDArray[Any]) -> str:
-    """As .npy, in C order and little-endian; returns the SHA-256 of the file."""
-    flat = np.ascontiguousarray(value).reshape(-1)
-    little = flat.dtype.newbyteorder("<")
-    digest = hashlib.sha256()
-    header = _header(value.shape, little)
-    file.write(header)
-    digest.update(header)
-    for start in range(0, flat.size, _PART):
-        part = flat[start : start + _PART].astype(little, copy=False).data.cast("B")
-        file.write(part)
-        digest.update(part)
-    return digest.hexdigest()
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
