@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lessnoise.ledger import Receipt
+    from lessnoise.release import Release
+
 
 class LessnoiseError(Exception):
     """Base of every error that lessnoise raises on purpose."""
@@ -37,6 +44,22 @@ class BudgetExceeded(LessnoiseError):
 
 def _budget_exceeded(message: str, remaining: float, requested: float) -> BudgetExceeded:
     return BudgetExceeded(message, remaining=remaining, requested=requested)
+
+
+class PaidNotReleased(LessnoiseError):
+    """A release was paid for from a ledger, and what came after failed: the message says why, and what is left.
+
+    ``receipt`` is the record of the payment. ``release`` is the release, if its noise was drawn: nothing is lost then,
+    as it can still be written, and to make it again would cost again. ``failure`` is the message without the advice.
+    """
+
+    def __init__(self, failure: str, advice: str, *, receipt: Receipt, release: Release | None = None) -> None:
+        super().__init__(f"{failure}; {advice}.")
+        self.failure, self.advice, self.receipt, self.release = failure, advice, receipt, release
+
+    def __reduce__(self) -> tuple[object, ...]:
+        made = functools.partial(PaidNotReleased, receipt=self.receipt, release=self.release)
+        return made, (self.failure, self.advice)
 
 
 class ClaimWarning(UserWarning):

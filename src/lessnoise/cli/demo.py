@@ -52,7 +52,7 @@ def demo(
         print_json(values)
         return
     _print_table(result)
-    console().print(f"wrote {page} and {numbers}: open the page in a browser")
+    console().print(f"wrote {page} and {numbers}: open the page in a browser", markup=False)
 
 
 def _print_table(result: DemoResult) -> None:

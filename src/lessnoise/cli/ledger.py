@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessnoise.cli.app import app, console, print_json
+from lessnoise.cli.entry import reporting
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -59,7 +60,7 @@ def create(
     if json:
         print_json({"ledger": str(path), "budget": ledger.budget.to_dict()})
     else:
-        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True)
+        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -119,7 +120,7 @@ def show(
     for line in picture.text_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
     if plot is not None:
-        out.print(f"wrote {plot}", soft_wrap=True)
+        out.print(f"wrote {plot}", soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -162,17 +163,20 @@ def spend(
         warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
         built = find(mechanism).build(request)
     receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
-    try:
-        remaining = ledger.remaining()
-    except LedgerError:  # it is recorded all the same, and that must be said
-        remaining = None
-    if json:
-        print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
-    else:
-        left = (
-            "what is left is not known" if remaining is None else f"{down(remaining, 4)} of epsilon left, at the least"
-        )
-        console().print(f"recorded as number {receipt.id}; {left}")
+    with reporting(f"recorded as number {receipt.id} of ledger={path}"):
+        try:
+            remaining = ledger.remaining()
+        except LedgerError:  # it is recorded all the same, and that must be said
+            remaining = None
+        if json:
+            print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
+        else:
+            left = (
+                "what is left is not known"
+                if remaining is None
+                else f"{down(remaining, 4)} of epsilon left, at the least"
+            )
+            console().print(f"recorded as number {receipt.id}; {left}")
 
 
 @commands.command()
@@ -214,7 +218,7 @@ def export(
     if json:
         print_json({"ledger": str(path), "records": len(records), "file": str(target)})
     else:
-        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)
+        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True, markup=False)
 
 
 def _check_target(target: Path | None, ledger: Ledger) -> None:

@@ -78,7 +78,7 @@ def uber(
         print_json(result.to_dict())
         return
     _print_tables(result)
-    console().print(f"wrote {page} and {len(files) - 1} files beside it: open the page in a browser")
+    console().print(f"wrote {page} and {len(files) - 1} files beside it: open the page in a browser", markup=False)
 
 
 study.command()(learning)

@@ -84,7 +84,7 @@ def learning(
     _print(results.table(read_result))
     for one in found:
         console().print(page.membership_words(one))
-    console().print(f"wrote {index} and {len(contents) - 1} files beside it: open the page in a browser")
+    console().print(f"wrote {index} and {len(contents) - 1} files beside it: open the page in a browser", markup=False)
 
 
 def _train_again(

@@ -84,7 +84,7 @@ def pca(
         print_json(values)
         return
     _print_tables(result)
-    console().print(f"wrote {out / NUMBERS} and {len(files) - 1} pictures beside it")
+    console().print(f"wrote {out / NUMBERS} and {len(files) - 1} pictures beside it", markup=False)
 
 
 def _print_tables(result: PcaStudy) -> None:

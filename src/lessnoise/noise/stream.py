@@ -35,6 +35,8 @@ class Stream:
     __slots__ = ("_algorithm", "_key", "_process", "description", "private")
 
     def __init__(self, key: Callable[[], bytes], *, private: bool, description: str) -> None:
+        import cryptography.hazmat.primitives.ciphers  # noqa: F401  (if it is missing, that shows before a release)
+
         self._key: Callable[[], bytes] | None = key
         self._algorithm: Any = None
         self._process = 0

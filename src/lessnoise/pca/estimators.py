@@ -17,6 +17,7 @@ from lessnoise.pca.release import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, rele
 from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
 from lessnoise.query.base import column_names as _column_names
 from lessnoise.query.columns import unknown_column
+from lessnoise.release.payment import Payment
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -217,8 +218,9 @@ class PrivateCovariance(_PrivateMoments):
         layout, bound, table = self._prepare(X)
         rng = generator_of(self.random_state)
         noisy = self._release(layout, self._moments(table, bound), rng)
-        self.covariance_ = self._keep(noisy, layout, bound)
-        self.location_ = self.mean_
+        with Payment(self.ledger, noisy.release.receipt, noisy.release):
+            self.covariance_ = self._keep(noisy, layout, bound)
+            self.location_ = self.mean_
         return self
 
 
@@ -291,14 +293,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         if self.mechanism in SAMPLED:
             return self._sample(count, layout, bound, table, rng)
         noisy = self._release(layout, self._moments(table, bound), rng)
-        covariance = self._keep(noisy, layout, bound)
-        values, vectors = leading(covariance, count)
-        self.components_ = vectors
-        self.explained_variance_ = np.maximum(values, 0.0)
-        total = max(float(np.trace(covariance)), float(self.explained_variance_.sum()))
-        self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0.0 else np.zeros(count)
-        self.singular_values_ = np.sqrt(self.explained_variance_ * max(self.n_samples_ - layout.center, 1.0))
-        self.n_components_ = count
+        with Payment(self.ledger, noisy.release.receipt, noisy.release):
+            covariance = self._keep(noisy, layout, bound)
+            values, vectors = leading(covariance, count)
+            self.components_ = vectors
+            self.explained_variance_ = np.maximum(values, 0.0)
+            total = max(float(np.trace(covariance)), float(self.explained_variance_.sum()))
+            self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0.0 else np.zeros(count)
+            self.singular_values_ = np.sqrt(self.explained_variance_ * max(self.n_samples_ - layout.center, 1.0))
+            self.n_components_ = count
         return self
 
     def _sample(

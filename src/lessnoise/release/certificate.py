@@ -40,7 +40,8 @@ class Certificate(Shown):
     ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of ``exact``, the
     delta of the real-valued noise, plus ``delta_numeric``, what the finite machine adds, rounded up. ``claim_holds``
     compares the claim with ``exact``. The released numbers are multiples of ``grid``, if there is one. A release made
-    with a caller's generator is marked ``private=False``.
+    with a caller's generator is marked ``private=False``. ``value_sha256`` is there once the noisy value is in a file:
+    the SHA-256 of that file.
     """
 
     mechanism: Mechanism
@@ -53,6 +54,7 @@ class Certificate(Shown):
     randomness: str
     assumptions: tuple[str, ...]
     version: str = __version__
+    value_sha256: str | None = None
 
     @classmethod
     def of(cls, mechanism: Mechanism, stream: Stream, dtype: np.dtype[Any] | type = np.float64) -> Certificate:
@@ -90,6 +92,7 @@ class Certificate(Shown):
             "private": self.private,
             "randomness": self.randomness,
             "assumptions": list(self.assumptions),
+            "value_sha256": self.value_sha256,
         }
 
     @classmethod
@@ -106,6 +109,7 @@ class Certificate(Shown):
             values["randomness"],
             tuple(values["assumptions"]),
             values["lessnoise"],
+            values.get("value_sha256"),
         )
 
     def to_json(self) -> str:

@@ -44,6 +44,8 @@ from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.sampling import noise_form
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.noise import Sequence
@@ -320,16 +322,14 @@ _sampler = functools.lru_cache(maxsize=64)(_Sampler.of)
 
 @noise_form.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> noise_engine.Integers:
+    _sampler(law)  # its table, before a release begins
     return noise_engine.Integers(functools.partial(draw_integers, law))
 
 
-def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Integers:
-    """Independent draws, exactly."""
+def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Iterator[Integers]:
+    """Independent draws, exactly, part by part."""
     sampler = _sampler(law)
-    result = np.empty(count, dtype=np.int64)
-    done = 0
-    while done < len(result):
-        values = sampler.values(min(_CHUNK, len(result) - done), source)
-        result[done : done + len(values)] = values
-        done += len(values)
-    return result
+    while count:
+        values = sampler.values(min(_CHUNK, count), source)
+        yield values
+        count -= len(values)
