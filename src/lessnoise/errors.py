@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from lessnoise.harmless import printable
+
 
 class LessnoiseError(Exception):
-    """Base of every error that lessnoise raises on purpose."""
+    """Base of every error that lessnoise raises on purpose; its text is safe to print, whatever it quotes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class InvalidInput(LessnoiseError, ValueError):

@@ -7,8 +7,9 @@ single-dispatch: :func:`lessnoise.mechanism.curve.law_delta`, :func:`lessnoise.m
 
 from __future__ import annotations
 
+import enum
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from lessnoise import validation
@@ -55,8 +56,9 @@ def register(law: _LawType) -> _LawType:
 
 def law_from_dict(values: dict[str, Any]) -> Law:
     """The inverse of ``to_dict`` of any law."""
-    validation.choice("noise kind", values.get("kind"), list(_KINDS))
-    return _KINDS[values["kind"]].from_dict(values)
+    kind = validation.fields(values, ("kind",), "noise", optional=None)["kind"]
+    validation.choice("noise kind", kind, list(_KINDS))
+    return _KINDS[kind].from_dict(values)
 
 
 class Plain:
@@ -80,12 +82,23 @@ class Plain:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
+        return {"kind": self.kind} | {name: _plain(getattr(self, name)) for name in self._names()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Any:  # noqa: ANN401
         """The inverse of :meth:`to_dict`."""
-        return cls(**{name: value for name, value in values.items() if name != "kind"})
+        given = validation.fields(values, ("kind", *cls._names()), f"{cls.kind} noise")
+        return cls(**{name: given[name] for name in cls._names()})
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 @register

@@ -31,7 +31,6 @@ from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -70,7 +69,7 @@ class Hierarchy(Plain):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _grid(self.shape))
+        object.__setattr__(self, "shape", _grid(validation.shape(self.shape)))
         object.__setattr__(self, "branching", validation.whole_number("branching", self.branching, minimum=2))
         validation.choice("noise", self.noise, NOISES)
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
@@ -102,15 +101,6 @@ class Hierarchy(Plain):
             raise InvalidInput(
                 f"neighbours={neighbours.value!r} differs from the tree's {self.neighbours.value!r}: build it anew."
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**Plain.to_dict(self), "shape": list(self.shape), "neighbours": self.neighbours.value}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Hierarchy:
-        """The inverse of :meth:`to_dict`."""
-        return cls(tuple(values["shape"]), values["branching"], values["noise"], values["scale"], values["neighbours"])
 
 
 # Builders.
