@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,14 @@ def positive(name: str, value: object) -> float:
     result = number(name, value)
     if result <= 0.0:
         raise InvalidInput(f"{name}={shown(value)} must be above 0: pass a positive number.")
-    return result
+    return _normal(name, result)
+
+
+def _normal(name: str, value: float) -> float:
+    """Subnormal numbers have few digits, and everything computed from them fewer."""
+    if value < sys.float_info.min:
+        raise InvalidInput(f"{name}={value} is too small to compute with: state everything in other units.")
+    return value
 
 
 def epsilon(value: object, name: str = "epsilon") -> float:
@@ -91,7 +99,7 @@ def sensitivity(value: object, name: str = "sensitivity") -> float:
     result = number(name, value)
     if result <= 0.0:
         raise InvalidInput(f"{name}={shown(value)} must be above 0: pass the largest change that one individual can cause.")
-    return result
+    return _normal(name, result)
 
 
 def shape(value: object, name: str = "shape") -> tuple[int, ...]:

@@ -44,6 +44,7 @@ class Law(Protocol):
         """The inverse of ``to_dict``."""
 
 
+SMALLEST_POWER, SMALLEST_SHAPE = 1e-3, 1e-9  # p and k of a radial law
 _KINDS: dict[str, type[Law]] = {}
 _LawType = TypeVar("_LawType", bound=type[Law])
 
@@ -128,6 +129,11 @@ class Radial(Plain):
     def __post_init__(self) -> None:
         for name in ("k", "p", "scale"):
             object.__setattr__(self, name, validation.positive(name, getattr(self, name)))
+        if not SMALLEST_POWER <= self.p <= 1.0 / SMALLEST_POWER or self.k < SMALLEST_SHAPE:
+            raise InvalidInput(
+                f"p={self.p:g}, k={self.k:g}: pass p from {SMALLEST_POWER:g} to {1.0 / SMALLEST_POWER:g} and k of at "
+                f"least {SMALLEST_SHAPE:g}, for which the curve is computed."
+            )
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """The density falls with the radius, as the exact curve needs, only for k <= M."""

@@ -95,7 +95,7 @@ class Mechanism(Plotted):
 
     def loss_quantile(self, q: float) -> float:
         """The loss ||n||^2 that is not exceeded with probability q."""
-        return losses.quantile(self.law, self.dimension, validation.probability("q", q))
+        return losses.loss_quantile(self.law, self.dimension, validation.probability("q", q))
 
     @property
     def optimality(self) -> float:

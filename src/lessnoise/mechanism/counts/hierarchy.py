@@ -18,6 +18,7 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.harmless import shown
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 NOISES = ("laplace", "gaussian")
 SOURCE = "Qardaji, Yang & Li 2013"
+_MOST_NODES = 2**24  # of a tree with 64 times as many nodes as cells
 _ROUNDING = 4e-15  # relative: a square root, a product and a quotient
 
 
@@ -74,6 +76,11 @@ class Hierarchy(Plain):
         validation.choice("noise", self.noise, NOISES)
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        if self.nodes > max(_MOST_NODES, 64 * math.prod(self.shape)):
+            raise InvalidInput(
+                f"branching={shown(self.branching)} gives a tree for shape={self.shape} far more nodes than cells: "
+                "pass a smaller one, or leave it out."
+            )
 
     @property
     def height(self) -> int:

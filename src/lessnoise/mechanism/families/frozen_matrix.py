@@ -143,6 +143,7 @@ class Deviations:
             else:
                 values.append(checked)
                 counts.append(size)
+        validation.shape(sum(counts), "counts in all")
         object.__setattr__(self, "values", tuple(values))
         object.__setattr__(self, "counts", tuple(counts))
 
