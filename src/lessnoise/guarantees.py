@@ -93,8 +93,8 @@ class Bracket(Shown):
     def __post_init__(self) -> None:
         for end in ("lower", "upper"):
             value = getattr(self, end)
-            infinite = isinstance(value, float) and math.isinf(value)
-            object.__setattr__(self, end, value if infinite else validation.number(end, value))
+            special = isinstance(value, float) and not math.isfinite(value)  # an infinite epsilon; nan is refused below
+            object.__setattr__(self, end, value if special else validation.number(end, value))
         if not self.lower <= self.upper:
             raise InvalidInput(f"lower={self.lower} exceeds upper={self.upper}: swap the ends of the bracket.")
 

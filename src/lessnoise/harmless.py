@@ -20,6 +20,9 @@ class _Short(reprlib.Repr):
         digits = math.floor(abs(x).bit_length() * math.log10(2.0))
         return f"an integer of about {digits} digits" if digits > _MOST_DIGITS else super().repr_int(x, level)
 
+    def repr_float64(self, x: float, level: int) -> str:
+        return float.__repr__(x)
+
 
 _short = _Short()
 _short.maxlevel, _short.maxstring, _short.maxlong, _short.maxother = 3, 60, 40, 60
@@ -33,8 +36,7 @@ def shown(value: object) -> str:
     >>> shown([1, "two"]), shown("a" * 1000), shown(10**5000)
     ("[1, 'two']", "'aaaaaaaaaaaaaaaaaaaaaaaaaaa...aaaaaaaaaaaaaaaaaaaaaaaaaaaa'", 'an integer of about 5000 digits')
     """
-    scalar = getattr(value, "shape", None) == () and hasattr(value, "item")  # as NumPy has them
-    text = _short.repr(value.item() if scalar else value)  # type: ignore[attr-defined]
+    text = _short.repr(value)
     return text if len(text) <= 100 else text[:97] + "..."
 
 

@@ -60,11 +60,6 @@ class Mechanism(Plotted):
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
         self.law.check_shape(self.shape)
         self.law.check_neighbours(self.neighbours)
-        if self.claim is not None and self.claim.neighbours is not self.neighbours:
-            raise InvalidInput(
-                f"claim.neighbours={self.claim.neighbours.value!r} differs from neighbours={self.neighbours.value!r}: "
-                "state the claim for the mechanism's own relation."
-            )
 
     @property
     def dimension(self) -> int:
@@ -126,6 +121,11 @@ class Mechanism(Plotted):
         if self.claim is None:
             raise InvalidInput(
                 f"claim=None for mechanism {shown(self.name)}: there is nothing to check; read .delta(epsilon) instead."
+            )
+        if self.claim.neighbours is not self.neighbours:
+            raise InvalidInput(
+                f"claim.neighbours={self.claim.neighbours.value!r} differs from neighbours={self.neighbours.value!r}: "
+                "state the claim for the mechanism's own relation."
             )
         exact = self.delta(self.claim.epsilon)
         if exact.lower <= self.claim.delta < exact.upper:  # too close to call: look closer

@@ -61,7 +61,7 @@ class NormalRadius:
 
     def mean_square(self) -> float:
         """Variance."""
-        return float(self.variance)
+        return float(self.variance) if self.variance < 2**1023 else math.inf
 
 
 @dataclass(frozen=True)
