@@ -5,13 +5,18 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from lessnoise.harmless import printable
+
 if TYPE_CHECKING:
     from lessnoise.ledger import Receipt
     from lessnoise.release import Release
 
 
 class LessnoiseError(Exception):
-    """Base of every error that lessnoise raises on purpose."""
+    """Base of every error that lessnoise raises on purpose; its text is safe to print, whatever it quotes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class InvalidInput(LessnoiseError, ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.numerics import computable
 from lessnoise.noise import Independent, Integers, Isotropic, Real
 from lessnoise.noise.core import check_out, output
 
@@ -47,6 +48,7 @@ def _(law: Radial, shape: tuple[int, ...]) -> Form:
 
 
 @functools.lru_cache(maxsize=64)
+@computable
 def _form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
     return noise_form(law, shape)
 

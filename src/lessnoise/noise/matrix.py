@@ -62,7 +62,8 @@ class Matrix:
 
     def deviation(self, count: int) -> float:
         """The least, for bases that are orthonormal, so that a direction with little noise keeps its accuracy."""
-        mean = math.sqrt(float(np.mean(self.rows**2)) * float(np.mean(self.columns**2)))
+        with np.errstate(over="ignore"):
+            mean = math.sqrt(float(np.mean(self.rows**2)) * float(np.mean(self.columns**2)))
         return max(float(self.rows.min() * self.columns.min()), mean * _FINEST)
 
     def add(self, job: Job) -> None:

@@ -85,6 +85,7 @@ def save(out: Path, work: Work, parameters: Numbers, made: Made, seconds: float)
         "private": False,
         "seconds": round(seconds, 2),
         "pictures": {name: sha256(content) for name, content in made.pictures.items()},
+        "digest": _digest(made.numbers),
         "numbers": made.numbers,
     }
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
@@ -92,16 +93,20 @@ def save(out: Path, work: Work, parameters: Numbers, made: Made, seconds: float)
     write_folder(out, {**pictures, f"{DATA}/{work.name}.json": text.encode()}, force=True)
 
 
+def _digest(numbers: object) -> str:
+    return sha256(json.dumps(numbers, sort_keys=True).encode())
+
+
 def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
     """The stored record, if it was made by this code with these parameters and nothing was changed since."""
     path = out / DATA / f"{work.name}.json"
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if record["fingerprint"] != fingerprint(work, parameters):
+        if record["fingerprint"] != fingerprint(work, parameters) or record["digest"] != _digest(record["numbers"]):
             return None
         for name, digest in record["pictures"].items():
             if sha256((out / FIGURES / name).read_bytes()) != digest:
                 return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return record

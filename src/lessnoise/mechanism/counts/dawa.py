@@ -34,7 +34,6 @@ from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -106,16 +105,6 @@ class Dawa(Plain):
         """The order of the cells is made for one grid."""
         if shape != self.shape:
             raise InvalidInput(f"shape={shape} differs from DAWA's shape={self.shape}: build it for this shape.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**Plain.to_dict(self), "shape": list(self.shape)}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Dawa:
-        """The inverse of :meth:`to_dict`."""
-        fields = {name: value for name, value in values.items() if name != "kind"}
-        return cls(**{**fields, "shape": tuple(values["shape"])})
 
 
 def dawa(

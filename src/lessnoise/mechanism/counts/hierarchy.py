@@ -18,6 +18,7 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.harmless import shown
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, summable
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
@@ -31,7 +32,6 @@ from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 NOISES = ("laplace", "gaussian")
 CHANGES = ("any", "moved")
 SOURCE = "Qardaji, Yang & Li 2013"
+_MOST_NODES = 2**24  # of a tree with 64 times as many nodes as cells
 _ROUNDING = 4e-15  # relative: a square root, a product and a quotient
 
 
@@ -73,7 +74,7 @@ class Hierarchy(Plain):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _grid(self.shape))
+        object.__setattr__(self, "shape", _grid(validation.shape(self.shape)))
         object.__setattr__(self, "branching", validation.whole_number("branching", self.branching, minimum=2))
         validation.choice("noise", self.noise, NOISES)
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
@@ -83,6 +84,11 @@ class Hierarchy(Plain):
             raise InvalidInput(
                 'change="moved" is for neighbours="replace": an individual who joins or leaves takes away or adds all '
                 'that it changes; pass change="any".'
+            )
+        if self.nodes > max(_MOST_NODES, 64 * math.prod(self.shape)):
+            raise InvalidInput(
+                f"branching={shown(self.branching)} gives a tree for shape={self.shape} far more nodes than cells: "
+                "pass a smaller one, or leave it out."
             )
 
     @property
@@ -111,16 +117,6 @@ class Hierarchy(Plain):
             raise InvalidInput(
                 f"neighbours={neighbours.value!r} differs from the tree's {self.neighbours.value!r}: build it anew."
             )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**Plain.to_dict(self), "shape": list(self.shape), "neighbours": self.neighbours.value}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Hierarchy:
-        """The inverse of :meth:`to_dict`."""
-        fields = {name: value for name, value in values.items() if name != "kind"}
-        return cls(**{**fields, "shape": tuple(values["shape"])})
 
 
 # Builders.

@@ -9,12 +9,14 @@ from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, l2, radial
 from lessnoise.mechanism.curve.inversion import invert
 from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.numerics import computable
 
 DEFAULT_TOLERANCE = radial.DEFAULT_TOLERANCE
 LARGEST_EPSILON = 1e6
 
 
 @functools.lru_cache(maxsize=4096)
+@computable
 def delta_of(
     law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float = DEFAULT_TOLERANCE
 ) -> Bracket:
@@ -89,6 +91,7 @@ def _up(epsilon: float) -> float:
 
 
 @functools.lru_cache(maxsize=1024)
+@computable
 def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Bracket:
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP; infinite where there is none."""
     pure = law_pure_epsilon(law, dimension, sensitivity)

@@ -214,7 +214,8 @@ class RadialCurve:
     def _integrate(self, tail: float, tolerance: float) -> tuple[float, float, float]:
         low, high, whole, outside = self._range(tail)
         grid = np.linspace(low, high, 129)
-        below, above = adaptive_sum(grid, self._nodes, self._cells, 0.7 * tolerance, 0.1 * outside)
+        floor = max(0.1 * outside, 0.1 * tolerance * whole)  # what is small beside the rest needs no splitting
+        below, above = adaptive_sum(grid, self._nodes, self._cells, 0.7 * tolerance, floor)
         return below + whole * (1.0 - 1e-12), above + whole * (1.0 + 1e-12) + outside, outside
 
     def _cells(self, a: Nodes, b: Nodes) -> tuple[Array, Array]:

@@ -40,6 +40,7 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.sampling import noise_form
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 LARGEST_SIGMA = 2**56  # the table then ends below 2^61; 2^63 is 128 sigma away, a probability of e^-8192
 SMALLEST_SIGMA = Fraction(1, 2**56)
+_MOST_DIGITS = 2**512  # of numerator and denominator
 LARGEST_VALUE = 2**62  # a value and its noise together stay within int64
 _CHUNK = 1 << 16  # values per step: the working set stays in cache and memory stays bounded
 _GUIDE_BITS = 16
@@ -87,6 +89,11 @@ class DiscreteGaussian(Plain):
         common = math.gcd(numerator, denominator)
         object.__setattr__(self, "numerator", numerator // common)
         object.__setattr__(self, "denominator", denominator // common)
+        if max(self.numerator, self.denominator) >= _MOST_DIGITS:
+            raise InvalidInput(
+                f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about the "
+                "same ratio."
+            )
         if self.variance_parameter > LARGEST_SIGMA**2:
             raise InvalidInput(
                 f"numerator/denominator={numerator / denominator:g} means sigma above 2^56, and the noise would not "

@@ -71,7 +71,12 @@ class Shells(Plain):
     norm: ClassVar[str] = "l2"
 
     def __post_init__(self) -> None:
-        edges, probabilities = _numbers("edges", self.edges), _numbers("probabilities", self.probabilities)
+        (dimension,) = validation.shape(self.dimension, "dimension")
+        edges, probabilities = (
+            validation.numbers("edges", self.edges),
+            validation.numbers("probabilities", self.probabilities),
+        )
+        object.__setattr__(self, "dimension", dimension)
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "probabilities", probabilities)
         if len(edges) != len(probabilities) + 1 or not probabilities:
@@ -111,14 +116,6 @@ class Shells(Plain):
     def scaled(self, factor: float) -> Shells:
         """All radii multiplied by a factor."""
         return replace(self, edges=tuple(factor * edge for edge in self.edges))
-
-
-def _numbers(name: str, values: object) -> tuple[float, ...]:
-    if not isinstance(values, Sequence | np.ndarray):
-        raise InvalidInput(f"{name}={values!r} is not a sequence: pass a list of numbers.")
-    if all(type(value) is float and math.isfinite(value) for value in values):
-        return tuple(values)
-    return tuple(validation.number(f"{name}[{i}]", value) for i, value in enumerate(values))
 
 
 class _Profile(NamedTuple):
@@ -257,7 +254,9 @@ def shells(
     True
     """
     sizes = validation.shape(shape)
-    law = Shells(math.prod(sizes), _numbers("edges", edges), _numbers("probabilities", probabilities))
+    law = Shells(
+        math.prod(sizes), validation.numbers("edges", edges), validation.numbers("probabilities", probabilities)
+    )
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:
