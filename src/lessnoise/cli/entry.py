@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from lessnoise.errors import LessnoiseError, PaidNotReleased
+from lessnoise.errors import LessnoiseError, PaidNotReleased, SpendUnknown
 from lessnoise.release.payment import IN_MEMORY, reason
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class OneSentenceGroup(TyperGroup):
             sys.stdout.flush()
         except PaidNotReleased as error:
             message, code = _rescued(error), EXIT_PAID
+        except SpendUnknown as error:  # it may be paid for
+            message, code = str(error), EXIT_PAID
         except LessnoiseError as error:
             message = str(error)
         except BrokenPipeError:
