@@ -73,7 +73,7 @@ def named(query: Query, data: NDArray[Any], unit: Unit) -> dict[str, NDArray[Any
         ids = columns[unit.id]
         if not ((ids == np.rint(ids)) & (np.abs(ids) < _MOST_AS_FLOAT)).all():
             raise InvalidInput(
-                f"unit={unit.id!r} holds numbers that are not whole, or beyond 2^53: pass ids in a mapping of columns."
+                f"unit={unit.id!r} holds numbers that are not whole or beyond 2^53: pass ids in a mapping of columns."
             )
         columns[unit.id] = ids.astype(np.int64)
     return columns
