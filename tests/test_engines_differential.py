@@ -201,7 +201,7 @@ def test_ids_of_several_types_are_refused(engine):
     for ids in ([1, "1"], [1, 1.0, "secret"], [1, True], [1.0, 2.0], [b"secret"], [["secret"]], [np.zeros(2)]):
         assert_silent(lambda ids=ids: count(ids), InvalidInput, "who")
     for far in (2.0**53, np.inf, np.nan):
-        with pytest.raises(InvalidInput, match=r"not whole.* beyond 2\^53"):
+        with pytest.raises(InvalidInput, match=r"not whole or beyond 2\^53"):
             answer(query, np.array([[0.5, far]]), unit=Unit("who", 1), engine=engine)
 
 
@@ -343,8 +343,15 @@ def test_fields_of_csv_files(engine, tmp_path):
     assert_silent(lambda: answer(Histogram([Axis("y", keys=["a"])]), path, engine=engine), EngineFailed, "UTF-8")
     path.write_text("0.25,jane doe\n0.5,john\n")
     assert_silent(lambda: answer(query, path, engine=engine), InvalidInput, "first line", "jane doe")
+    for content in ("y,x", "secret".encode("utf-16")):
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        assert_silent(
+            lambda: answer(query, path, engine=engine), EngineFailed, "does not begin with a line of column names"
+        )
     path.write_text("y,x\n")
     assert answer(query, path, engine=engine).value.tolist() == [0]
+    path.write_text(f'y,x\n"{"long " * 10**6}",1\n')
+    assert answer(query, path, engine=engine).value.tolist() == [1]
 
 
 def assert_silent(act, error, words, secret="secret"):
@@ -398,6 +405,13 @@ def test_columns_of_other_types_are_refused(tmp_path):
             for query, unit in (Sum(["x"], bounds=(0, 1)), ROW), (Sum(["y"], bounds=(0, 1)), Unit("x", 1)):
                 with pytest.raises(InvalidInput, match="='x' has type"):
                     answer(query, data, unit=unit, engine=engine)
+    write_table(pa.table({"x": pa.nulls(1), "y": [0.5]}), tmp_path / "t.parquet")
+    for engine in ("duckdb", "dask"):
+        with pytest.raises(InvalidInput, match="column='x' holds no values"):
+            answer(Sum(["x"], bounds=(0, 1)), tmp_path / "t.parquet", engine=engine)
+        assert not answer(
+            Sum(["y"], bounds=(0, 1)), tmp_path / "t.parquet", engine=engine, unit=Unit("x", 1)
+        ).value.any()
     both = pa.table({"a": [{"b": 0.5}], "a.b": [0.25]})
     write_table(both, tmp_path / "t.parquet")
     for data, engine in ((both, None), (tmp_path / "t.parquet", None), (tmp_path / "t.parquet", "dask")):

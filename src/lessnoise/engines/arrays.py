@@ -73,7 +73,7 @@ def named(query: Query, data: NDArray[Any], unit: Unit) -> dict[str, NDArray[Any
         ids = columns[unit.id]
         if not ((ids == np.rint(ids)) & (np.abs(ids) < _MOST_AS_FLOAT)).all():
             raise InvalidInput(
-                f"unit={unit.id!r} holds numbers that are not whole, or beyond 2^53: pass ids in a mapping of columns."
+                f"unit={unit.id!r} holds numbers that are not whole or beyond 2^53: pass ids in a mapping of columns."
             )
         columns[unit.id] = ids.astype(np.int64)
     return columns
@@ -92,7 +92,8 @@ def _check(query: Query, unit: Unit, data: Mapping[str, NDArray[Any]]) -> None:
 def kind_of(values: NDArray[Any]) -> tuple[str, str]:
     """What a column holds; one of Python objects must hold one kind of them, as 1, 1.0, True and "1" mix badly."""
     if values.dtype != object:
-        return _KINDS.get(values.dtype.kind, OTHER), str(values.dtype)
+        kind = _KINDS.get(values.dtype.kind, OTHER)
+        return kind, "str" if kind == TEXT else str(values.dtype)  # a type such as <U7 tells how long a text is
     found = {type(value) for value in values.tolist() if not is_missing(value)}
     if all(issubclass(each, str) for each in found):
         return TEXT, "object"

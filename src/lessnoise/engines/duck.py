@@ -16,7 +16,7 @@ from lessnoise.engines import arrays, duck_sql, files, tables
 from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require
 from lessnoise.engines.postgres import Postgres
 from lessnoise.query import Histogram
-from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, OTHER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +136,7 @@ def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> st
         selects.append(
             f"SELECT {taken} FROM read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
         )
-    if unit.id is not None and len(ids) > 1:
+    if unit.id is not None and len(ids - {NOTHING}) > 1:
         raise files.mixed_ids(unit)
     return " UNION ALL ".join(selects)
 
@@ -155,7 +155,7 @@ def _kind(type_name: str) -> str:
         return NUMBER
     if type_name in _INTEGERS:
         return INTEGER
-    return TEXT if type_name == "VARCHAR" else OTHER
+    return {"VARCHAR": TEXT, '"NULL"': NOTHING}.get(type_name, OTHER)
 
 
 @contextlib.contextmanager

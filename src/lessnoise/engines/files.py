@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lessnoise.engines.checks import Unreadable, check_kinds, fresh, places, require, wanted
 from lessnoise.engines.tables import described, plain
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, TEXT
+from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lessnoise.query.base import Query
     from lessnoise.query.unit import Unit
+
+
+_BLOCK = 1 << 24  # bytes of a CSV file that are read at a time; a line must fit
 
 
 class Piece(NamedTuple):
@@ -83,7 +86,7 @@ def pieces(files: list[Path], query: Query, unit: Unit) -> list[Piece]:
             types = _types(opened.schema_arrow, query, unit)
             ids.add(types[-1][0])
             parts += [Piece(str(file), group) for group in range(opened.num_row_groups)]
-    if unit.id is not None and len(ids) > 1:
+    if unit.id is not None and len(ids - {NOTHING}) > 1:
         raise mixed_ids(unit)
     return parts
 
@@ -128,8 +131,11 @@ def csv_schema(query: Query, unit: Unit) -> Any:  # noqa: ANN401
 
 
 def _header(path: Path) -> list[str]:
-    with _opened(path) as reader:
-        return [str(name) for name in reader.schema.names]
+    try:
+        with _opened(path) as reader:
+            return [str(name) for name in reader.schema.names]
+    except ValueError:  # of pyarrow, or of a name that is not UTF-8
+        raise Unreadable("it does not begin with a line of column names in UTF-8, with commas between them") from None
 
 
 def _csv_places(path: Path, query: Query, unit: Unit) -> tuple[list[str], list[int]]:
@@ -163,13 +169,14 @@ def _opened(path: Path, names: list[str] | None = None, types: dict[str, Any] | 
     from pyarrow import csv
 
     low = path.name.lower()
+    read: dict[str, Any] = {"block_size": _BLOCK}
     stream = pyarrow.input_stream(str(path), compression="gzip" if low.endswith(".gz") else None)
     parse = csv.ParseOptions(delimiter="\t" if ".tsv" in low else ",", newlines_in_values=True)
     if names is None:
-        return csv.open_csv(stream, parse_options=parse)
+        return csv.open_csv(stream, read_options=csv.ReadOptions(**read), parse_options=parse)
     return csv.open_csv(
         stream,
-        read_options=csv.ReadOptions(column_names=names, skip_rows_after_names=1),
+        read_options=csv.ReadOptions(column_names=names, skip_rows_after_names=1, **read),
         parse_options=parse,
         convert_options=csv.ConvertOptions(
             column_types=types, include_columns=list(types or ()), null_values=[""], strings_can_be_null=True
@@ -181,6 +188,7 @@ def _without_values(message: str, names: list[str]) -> str:
     """What pyarrow says of a CSV file, less the field or line that it quotes."""
     column = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+)", message)
     if column is None:
-        return "a line has more or fewer fields than the first one"
+        counted = "Expected" in message.split("got")[0]
+        return "a line has more or fewer fields than the first one" if counted else "it is not a CSV file"
     needed = {"double": "a number", "int64": "a whole number"}.get(column[2], "text in UTF-8")
     return f"column={names[int(column[1])]!r} holds a field that is not {needed}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def _batches(query: Query, data: Any, unit: Unit) -> tuple[Iterable[Any], Any, l
     if isinstance(data, Mapping):
         present = list(data)
         columns = [data[present[place]] for place in places(query, unit, present)]
-    elif package == "pandas" and hasattr(data, "iloc"):
+    elif "pandas" in sys.modules and isinstance(data, sys.modules["pandas"].DataFrame):
         present = [str(name) for name in data.columns]
         columns = [data.iloc[:, place] for place in places(query, unit, present)]
     elif package == "polars" and hasattr(data, "collect_schema"):
