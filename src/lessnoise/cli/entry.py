@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from lessnoise.errors import LessnoiseError
+from lessnoise.harmless import printable
 
 EXIT_FAILED_CLAIM = 1
 EXIT_BAD_INPUT = 2
@@ -55,7 +56,7 @@ class OneSentenceGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from None
         else:
             return result
-        typer.echo(f"error: {message}", err=True)
+        typer.echo(f"error: {printable(message)}", err=True)
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
@@ -101,7 +102,7 @@ def _tell_usage(error: Any) -> None:  # noqa: ANN401
         typer.echo(context.get_help(), err=True)
         return
     command = "lessnoise" if context is None else context.command_path
-    typer.echo(f"error: {_clause(error, context, command)}; see '{command} --help'.", err=True)
+    typer.echo(printable(f"error: {_clause(error, context, command)}; see '{command} --help'."), err=True)
 
 
 def _clause(error: Any, context: Any, command: str) -> str:  # noqa: ANN401

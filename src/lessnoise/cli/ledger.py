@@ -56,7 +56,7 @@ def create(
     if json:
         print_json({"ledger": str(path), "budget": ledger.budget.to_dict()})
     else:
-        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True)
+        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -113,7 +113,7 @@ def show(
     for line in picture.text_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
     if plot is not None:
-        out.print(f"wrote {plot}", soft_wrap=True)
+        out.print(f"wrote {plot}", soft_wrap=True, markup=False)
 
 
 @commands.command()
@@ -201,4 +201,4 @@ def export(
     if json:
         print_json({"ledger": str(path), "records": len(records), "file": str(target)})
     else:
-        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)
+        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True, markup=False)

@@ -79,8 +79,10 @@ def release(
     if json:
         print_json(certificate.to_dict())
         return
+    from lessnoise.cli.terminal import literal
+
     out = console()
-    out.print(f"wrote {target} and its certificate")
+    out.print(f"wrote {literal(target)} and its certificate")
     chosen = "" if built.design is None else f" ({built.design.choice})"
     noise = "" if built.law.data_dependent else f", noise sd per entry {built.standard_deviation:.5g}"
     out.print(f"mechanism  {built.name}{chosen}{noise}")
@@ -98,4 +100,4 @@ def release(
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for warning in caught:
-        out.print(f"[red]warning[/red]    {warning.message}")
+        out.print(f"[red]warning[/red]    {literal(warning.message)}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.errors import InvalidInput
+from lessnoise import npy
 from lessnoise.files import check_free, write_together
 
 if TYPE_CHECKING:
@@ -25,18 +24,7 @@ def certificate_path(target: Path) -> Path:
 
 def load_array(path: Path) -> NDArray[Any]:
     """Read one .npy array; never runs code from the file."""
-    if not path.is_file():
-        raise InvalidInput(f"input={path} does not exist: pass the path of an existing .npy file.")
-    with path.open("rb") as file:
-        try:
-            loaded = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile):
-            raise InvalidInput(
-                f"input={path} is not a readable .npy array of numbers: write it with numpy.save."
-            ) from None
-    if not isinstance(loaded, np.ndarray):
-        raise InvalidInput(f"input={path} holds several arrays: pass a .npy file with one array.")
-    return loaded
+    return npy.load(path)
 
 
 def check_writable(target: Path, force: bool) -> None:
