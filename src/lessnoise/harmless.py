@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import reprlib
 from typing import TYPE_CHECKING
@@ -59,9 +58,16 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     >>> csv_text([["name", "=1+1"], [-1.5, "a,b"]])
     'name,\'=1+1\n-1.5,"a,b"\n'
     """
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
-    return buffer.getvalue()
+    lines = _Lines()
+    csv.writer(lines, lineterminator="\r\n").writerows([_cell(value) for value in row] for row in rows)
+    return "".join(lines)
+
+
+class _Lines(list[str]):
+    """Rows that end as the module must be told, or it would not quote a carriage return, and in "\\n"."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
 
 
 def _cell(value: object) -> object:

@@ -65,14 +65,14 @@ def print_json(values: object) -> None:
 
 def console() -> Console:
     """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
-    from rich.console import Console
+    from lessnoise.cli.terminal import Console
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:
             drop_output()
 
-    plain = Quiet(highlight=False)
-    return plain if plain.is_terminal else Quiet(highlight=False, width=150)
+    plain = Quiet()
+    return plain if plain.is_terminal else Quiet(width=150)
 
 
 # Each module registers its command.

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from lessnoise.errors import LessnoiseError, PaidNotReleased, SpendUnknown
+from lessnoise.harmless import printable
 from lessnoise.release.payment import IN_MEMORY, reason
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class OneSentenceGroup(TyperGroup):
             raise typer.Exit(EXIT_PAID if notes else getattr(interrupt, "code", EXIT_INTERRUPTED)) from None
         else:
             return result
-        typer.echo(f"error: {message}", err=True)
+        typer.echo(f"error: {printable(message)}", err=True)
         raise typer.Exit(code)
 
 
@@ -184,7 +185,7 @@ def _tell_usage(error: Any) -> None:  # noqa: ANN401
         typer.echo(context.get_help(), err=True)
         return
     command = "lessnoise" if context is None else context.command_path
-    typer.echo(f"error: {_clause(error, context, command)}; see '{command} --help'.", err=True)
+    typer.echo(printable(f"error: {_clause(error, context, command)}; see '{command} --help'."), err=True)
 
 
 def _clause(error: Any, context: Any, command: str) -> str:  # noqa: ANN401

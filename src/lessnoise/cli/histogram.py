@@ -108,25 +108,25 @@ def histogram(
 def _report(
     result: HistogramRelease, written: list[Path], budget: Ledger | None, warned: list[str], json: bool
 ) -> None:
-    from rich.markup import escape
 
     certificate = result.certificate
     if json:
         print_json({**result.to_dict(), "files": [str(path) for path in written]})
         return
+    from lessnoise.cli.terminal import literal
+
     show = console()
-    show.print("wrote " + ", ".join(map(str, written)), markup=False)
+    show.print(f"wrote {literal(*written)}")
     built = certificate.mechanism
     noise = "" if built.law.data_dependent else f", noise sd per cell {built.standard_deviation:.5g}"
     show.print(f"mechanism  {built.name}{noise}")
-    guarantee = f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {result.unit}"
-    show.print(guarantee, markup=False)
+    show.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {literal(result.unit)}")
     if result.release.receipt is not None and budget is not None:
         show.print(f"ledger     record {result.release.receipt.id}; {down(budget.remaining(), 4)} of epsilon left")
     if not certificate.private:
         show.print("[red]not private[/red]: the noise came from a seeded generator")
     for words in warned:
-        show.print(f"[red]warning[/red]    {escape(words)}")
+        show.print(f"[red]warning[/red]    {literal(words)}")
 
 
 def _source(data: str, table: str | None) -> object:

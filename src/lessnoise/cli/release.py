@@ -108,8 +108,10 @@ def _report(
     if json:
         print_json(certificate.to_dict())
         return
+    from lessnoise.cli.terminal import literal
+
     out = console()
-    out.print(f"wrote {target} and its certificate", markup=False)
+    out.print(f"wrote {literal(target)} and its certificate")
     chosen = "" if built.design is None else f" ({built.design.choice})"
     noise = "" if built.law.data_dependent else f", noise sd per entry {built.standard_deviation:.5g}"
     out.print(f"mechanism  {built.name}{chosen}{noise}")
@@ -127,4 +129,4 @@ def _report(
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
     for words in warned:
-        out.print(f"[red]warning[/red]    {words}")
+        out.print(f"[red]warning[/red]    {literal(words)}")

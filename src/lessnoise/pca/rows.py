@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import npy, validation
 from lessnoise.engines import files
 from lessnoise.engines.checks import engine_errors
 from lessnoise.engines.postgres import Postgres
@@ -123,9 +123,7 @@ def is_streamed(data: object) -> bool:
 def source_of(data: object) -> Any:  # noqa: ANN401
     """What an engine takes: the table itself, or an array; a .npy file is mapped into memory."""
     if isinstance(data, (str, Path)) and Path(data).suffix == ".npy":
-        if not Path(data).is_file():
-            raise InvalidInput(f"data={data} does not exist: pass the path of a Parquet, CSV or .npy file.")
-        return np.load(data, mmap_mode="r", allow_pickle=False)
+        return npy.mapped(Path(data))
     if is_streamed(data):
         return data
     validation.unmasked(data, "data")

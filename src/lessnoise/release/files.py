@@ -7,12 +7,11 @@ import dataclasses
 import hashlib
 import io
 import json
-import zipfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from lessnoise import files, validation
+from lessnoise import files, npy, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.payment import Payment
@@ -37,20 +36,7 @@ def certificate_path(target: Path) -> Path:
 
 def load_array(path: Path) -> NDArray[Any]:
     """Read one .npy array; never runs code from the file."""
-    if not path.is_file():
-        raise InvalidInput(f"input={path} does not exist: pass the path of an existing .npy file.")
-    with path.open("rb") as file:
-        return _loaded(file, path)
-
-
-def _loaded(file: BinaryIO, path: Path) -> NDArray[Any]:
-    try:
-        loaded = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile):
-        raise InvalidInput(f"input={path} is not a readable .npy array of numbers: write it with numpy.save.") from None
-    if not isinstance(loaded, np.ndarray):
-        raise InvalidInput(f"input={path} holds several arrays: pass a .npy file with one array.")
-    return loaded
+    return npy.load(path)
 
 
 def check_writable(target: Path, force: bool) -> None:
@@ -135,7 +121,7 @@ def read_release(path: Path) -> Release:
                 "value_sha256; take both files from one release."
             )
         file.seek(0)
-        return Release(_loaded(file, path), certificate)
+        return Release(npy.load_from(file, path), certificate)
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import npy, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import is_streamed, prepare_streamed
@@ -21,7 +19,7 @@ from lessnoise.release.release import certified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from io import FileIO
+    from io import BufferedReader
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 class ArrayFile:
     """An open .npy file of numbers in C order."""
 
-    file: FileIO
+    file: BufferedReader
     path: Path
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -60,30 +58,13 @@ class ArrayFile:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[ArrayFile | NDArray[Any]]:
-    """A .npy file to be read part by part; one in Fortran order, or that is not as it should be, by ``load_array``."""
-    if not path.is_file():
-        raise InvalidInput(f"input={path} does not exist: pass the path of an existing .npy file.")
-    with path.open("rb", buffering=0) as file:
-        found = read_header(file)
-        if found is not None:
-            yield ArrayFile(file, path, *found)
+    """A .npy file to be read part by part; one in Fortran order, or of other numbers, is read whole."""
+    with npy.opened(path) as file:
+        header = npy.read_header(file, path)
+        if header.dtype.kind in "iuf" and (not header.fortran_order or len(header.shape) < 2):
+            yield ArrayFile(file, path, header.shape, header.dtype, header.offset)
             return
     yield load_array(path)
-
-
-def read_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any], int] | None:
-    """Shape, type and place of the first entry; None unless it is a complete array of numbers in C order."""
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    try:
-        shape, fortran, dtype = readers[np.lib.format.read_magic(file)](file)
-    except (ValueError, KeyError, TypeError, EOFError, RecursionError, MemoryError, OverflowError):
-        return None
-    offset = file.tell()
-    ordered = not fortran or len(shape) < 2
-    if not ordered or dtype.kind not in "iuf" or any(not isinstance(size, int) or size < 0 for size in shape):
-        return None
-    complete = offset + math.prod(shape) * dtype.itemsize <= os.fstat(file.fileno()).st_size
-    return (shape, dtype, offset) if complete else None
 
 
 def release_file(

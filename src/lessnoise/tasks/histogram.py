@@ -18,6 +18,7 @@ from lessnoise.engines import engine_name
 from lessnoise.engines.checks import require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import csv_text
 from lessnoise.mechanism.catalogue import choose
 from lessnoise.noise import Stream
 from lessnoise.query import ROW, Axis, Histogram, Unit
@@ -275,8 +276,7 @@ def counts_file(result: HistogramRelease, form: str) -> bytes:
     table = _table(result)
     if form == "csv":
         rows = zip(*(values.tolist() for values in table.values()), strict=True)
-        lines = [",".join(map(_field, table)), *(",".join(map(_field, row)) for row in rows)]
-        return ("\n".join(lines) + "\n").encode()
+        return csv_text([table, *rows]).encode()
     pyarrow, parquet = require("pyarrow", "data"), require("pyarrow.parquet", "data")
     parquet.write_table(pyarrow.table(table), buffer)
     return buffer.getvalue()
@@ -297,11 +297,6 @@ def _table(result: HistogramRelease) -> dict[str, NDArray[Any]]:
             add(f"{axis.column} to", axis.cell_edges[1:][places.ravel()])
     add("count", result.value.ravel())
     return table
-
-
-def _field(value: object) -> str:
-    text = repr(value) if isinstance(value, float) else str(value)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
 
 
 def _steps(names: Sequence[str]) -> tuple[str, ...]:
