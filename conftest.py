@@ -27,7 +27,7 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
     collect_ignore = [
         *(
             f"src/lessnoise/learn/{name}.py"
-            for name in ("accountant", "loader", "noise", "optimizer", "privacy_engine")
+            for name in ("accountant", "batch", "clipping", "loader", "noise", "optimizer", "privacy_engine", "watch")
         ),
         *(f"src/lessnoise_paper/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
     ]

@@ -1,7 +1,8 @@
-"""Trials of the ledger by force: processes that race for a budget, and processes that are killed.
+"""Trials of the ledger by force: processes that race for a budget, that are killed, that fork while they spend.
 
-Run ``python benchmarks/ledger_trials.py race 200`` or ``... kill 200``. Prints one JSON line; exit code 1 if anything
-was lost, unrecorded or overspent. The test suite runs a few rounds of each.
+Run ``python benchmarks/ledger_trials.py race 200``, ``... kill 200``, ``... storm 200`` or ``... fork 200``. Prints one
+JSON line; exit code 1 if anything was lost, unrecorded, counted twice or overspent. The test suite runs a few rounds of
+each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +23,7 @@ import numpy as np
 import lessnoise as ln
 
 RACERS = 8
+PROCESSES, THREADS = 4, 4
 MECHANISM = ln.analytic_gaussian(epsilon=0.3, delta=1e-8, sensitivity=1, shape=3)
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -97,8 +101,111 @@ def kill(rounds: int, folder: Path) -> dict[str, object]:
     return {"trial": "kill", "rounds": rounds, "releases": len(seen), "records": total, "failures": failures}
 
 
+def customer(path: Path, log: Path, shared: ln.Ledger | None, stop: threading.Event) -> None:
+    """Spend until told to stop, with one handle or a new one each time; each receipt goes to a log, synced."""
+    choose = random.Random(log.name)
+    with log.open("ab", buffering=0) as kept:
+        while not stop.is_set():
+            try:
+                ledger = shared or ln.Ledger.open(path, epsilon=1e4, delta=1e-6)
+                if choose.random() < 0.05:
+                    ledger.verify()
+                receipt = ledger.spend(MECHANISM, partition=choose.choice((None, "north", "south")))
+            except ln.LessnoiseError as error:
+                kept.write(f"error {error}\n".encode())
+                return
+            kept.write(f"{receipt.id}\n".encode())
+            os.fsync(kept.fileno())
+
+
+def crowd(path: Path, folder: Path, number: int, stop: threading.Event) -> list[threading.Thread]:
+    """Threads that spend: half of them share a handle, the others open the ledger each time."""
+    shared = ln.Ledger.open(path, epsilon=1e4, delta=1e-6)
+    threads = [
+        threading.Thread(target=customer, args=(path, folder / f"{number}-{k}.log", shared if k % 2 else None, stop))
+        for k in range(THREADS)
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def settled(path: Path, folder: Path, unseen: int) -> dict[str, object]:
+    """The logs of all customers against the records; at most ``unseen`` records may lack a receipt."""
+    lines = [line for log in folder.glob("*.log") for line in log.read_text().splitlines()]
+    failures: list[object] = [line for line in lines if line.startswith("error")]
+    receipts = Counter(int(line) for line in lines if line.isdigit())
+    try:
+        ledger = ln.Ledger.open(path)
+        ledger.verify()
+        recorded = {record.id for record in ledger.records()}
+    except ln.LessnoiseError as error:
+        return {"receipts": receipts.total(), "failures": [*failures, str(error)]}
+    lost, twice = set(receipts) - recorded, [number for number, count in receipts.items() if count > 1]
+    if lost or twice or len(recorded - set(receipts)) > unseen:
+        failures.append({"lost": sorted(lost), "twice": twice, "unseen": len(recorded - set(receipts))})
+    return {"receipts": receipts.total(), "records": len(recorded), "failures": failures}
+
+
+def storm(rounds: int, folder: Path) -> dict[str, object]:
+    """Processes with threads that open and spend; in each round one of them is killed and another one started."""
+    path, rng = folder / "storm.ledger", random.Random(21)
+    children: list[int] = []
+    release, told = os.pipe()
+
+    def start(number: int) -> None:
+        child = os.fork()
+        if child == 0:
+            os.close(told)
+            stop = threading.Event()
+            threads = crowd(path, folder, number, stop)
+            os.read(release, 1)  # until the parent closes its end
+            stop.set()
+            for thread in threads:
+                thread.join()
+            os._exit(0)
+        children.append(child)
+
+    for number in range(PROCESSES):
+        start(number)
+    for number in range(rounds):
+        time.sleep(rng.uniform(0.05, 0.4))
+        child = children.pop(rng.randrange(len(children)))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        start(PROCESSES + number)
+    time.sleep(0.5)
+    os.close(told)
+    for child in children:
+        os.waitpid(child, 0)
+    found = settled(path, folder, unseen=rounds * THREADS)
+    return {"trial": "storm", "rounds": rounds, "processes": PROCESSES, "threads": THREADS, **found}
+
+
+def fork(rounds: int, folder: Path) -> dict[str, object]:
+    """A process forks while its threads spend; each child spends too."""
+    path, stop = folder / "fork.ledger", threading.Event()
+    threads = crowd(path, folder, 0, stop)
+    mine = ln.Ledger.open(path)
+    failures = []
+    for number in range(rounds):
+        child = os.fork()
+        if child == 0:
+            with (folder / f"child-{number}.log").open("ab", buffering=0) as kept:
+                kept.write(f"{mine.spend(MECHANISM).id}\n".encode())
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            failures.append({"round": number})
+    stop.set()
+    for thread in threads:
+        thread.join()
+    found = settled(path, folder, unseen=0)
+    failures.extend(found.pop("failures"))
+    return {"trial": "fork", "rounds": rounds, "threads": THREADS, **found, "failures": failures}
+
+
 def main() -> int:
-    trial, rounds = {"race": race, "kill": kill}[sys.argv[1]], int(sys.argv[2])
+    trial, rounds = {"race": race, "kill": kill, "storm": storm, "fork": fork}[sys.argv[1]], int(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         result = trial(rounds, Path(folder))
     print(json.dumps(result))

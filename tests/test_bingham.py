@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
+from lessnoise.noise import Stream
 from lessnoise.pca import ppca, sample_bingham, sample_frame
 from lessnoise.pca.bingham import Chain, sample_sequence
+from lessnoise.pca.vector import GRID, Bingham, Normals
 
 
 def bingham_second_moments(falls):
@@ -48,6 +50,46 @@ def test_extreme_strengths(strength):
     np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1.0)
     first = (draws[:, 0] ** 2).mean()
     assert first == pytest.approx(0.25, abs=0.07) if strength < 1 else first > 0.99999
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("strength", [0.0, 3.0, 1e4])
+def test_floats_and_exact_numbers_draw_the_same_vector(size, strength):
+    rng = np.random.default_rng(size)
+    rows = rng.normal(size=(9, size))
+    basis = np.linalg.qr(rng.normal(size=(size, size)))[0][:, : max(size - 1, 1)]
+    for inside in (None, basis):
+        for seed in range(8):
+            draws = [
+                Bingham(rows.T @ rows, strength, inside, margin).draw(Normals(Stream.of(np.random.default_rng(seed))))
+                for margin in (0.0, math.inf)
+            ]
+            np.testing.assert_array_equal(draws[0], draws[1])
+            assert (draws[0] / GRID == np.rint(draws[0] / GRID)).all()
+
+
+def test_the_envelope_covers_the_density():
+    """The probability to accept is never above 1: at the eigenvectors, at random, and near the worst direction."""
+    rng = np.random.default_rng(0)
+    for size, strength in ((2, 1.0), (6, 40.0), (30, 3e3)):
+        rows = rng.normal(size=(50, size))
+        law = Bingham(rows.T @ rows, strength / 50)
+        inner = strength / 50 * rows.T @ rows
+        omega = np.linalg.inv(law.factor @ law.factor.T)
+        vectors = np.linalg.eigh(inner)[1]
+        points = np.concatenate(
+            [vectors.T, rng.normal(size=(2000, size)), rng.normal(size=(2000, size)) @ law.factor.T]
+        )
+        mixed = (
+            np.cos(np.linspace(0, np.pi, 500))[:, None] * vectors[:, -1]
+            + np.sin(np.linspace(0, np.pi, 500))[:, None] * vectors[:, 0]
+        )
+        points = np.concatenate([points, mixed])
+        points /= np.linalg.norm(points, axis=1)[:, None]
+        logs = np.einsum("ni,ij,nj->n", points, inner, points) - law.top
+        logs += size / 2 * np.log(np.einsum("ni,ij,nj->n", points, omega, points)) - law.log_peak
+        assert logs.max() <= 0.0
+        assert logs.max() > -1.0  # and it is no more than it has to be
 
 
 def test_gibbs_frames_have_the_exact_law_in_three_dimensions():
@@ -133,7 +175,7 @@ def test_what_ppca_says_of_itself():
     assert two.certificate.to_dict()["mechanism"]["sweeps"] == 5
     both = ppca(gram, components=2, epsilon=0.7, clip_norm=1, one_by_one=True)
     assert (both.certificate.guarantee.delta, both.certificate.claim_holds, both.chain) == (0.0, True, None)
-    assert any("rounding could leak is not covered" in line for line in both.certificate.assumptions)
+    assert any("floating point is covered" in line for line in both.certificate.assumptions)
     with pytest.raises(ln.InvalidInput, match="components=4"):
         ppca(gram, components=4, epsilon=1, clip_norm=1)
     with pytest.raises(ln.InvalidInput, match="not symmetric"):

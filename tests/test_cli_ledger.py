@@ -67,3 +67,44 @@ def test_release_pays_from_the_ledger(run, tmp_path):
     assert "do not go together" in run(*release, "--ledger", "c.ledger", "--seed", "1", code=2).output
     assert "does not exist" in run(*release, "--ledger", "none.ledger", code=2).output
     assert not (tmp_path / "none.ledger").exists()
+
+
+def test_under_replace_the_worst_two_partitions_count(run):
+    run("ledger", "create", "c.ledger", "--epsilon", "3", "--delta", "1e-6", "--neighbours", "replace")
+    release = ["laplace", "--shape", "3", "--sensitivity", "1", "--epsilon", "0.5", "--delta", "1e-8"]
+    for region in ("north", "south", "east"):
+        run("ledger", "spend", "c.ledger", *release, "--partition", region)
+    assert "releases   3 over 3 partitions; the worst two count" in run("ledger", "show", "c.ledger").stdout
+    shown = json.loads(run("ledger", "show", "c.ledger", "--json").stdout)
+    mechanism = ln.laplace(epsilon=0.5, sensitivity=1, shape=3, neighbours="replace")
+    assert shown["spent_epsilon"] == mechanism.repeat(2).epsilon(1e-6).to_dict()
+    assert shown["history"][-1]["epsilon"] == shown["spent_epsilon"]["upper"]
+
+
+def test_no_force_writes_over_the_ledger_itself(run, tmp_path):
+    run("ledger", "create", "c.png", "--epsilon", "1", "--delta", "1e-6")
+    (tmp_path / "link.png").symlink_to("c.png")
+    whole = (tmp_path / "c.png").read_bytes()
+    exports = [["export", "c.png", target] for target in ("c.png", "c.png-journal", "link.png")]
+    for arguments in (*exports, ["show", "c.png", "--plot", "c.png"]):
+        assert "is a file of the ledger itself" in run("ledger", *arguments, "--force", code=2).output
+    assert (tmp_path / "c.png").read_bytes() == whole
+    assert not (tmp_path / "c.png-journal").exists()
+
+
+def test_an_empty_file_is_not_made_a_ledger(run, tmp_path):
+    (tmp_path / "c.ledger").touch()
+    assert "exists already" in run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6", code=2).output
+    assert "is empty" in run("ledger", "show", "c.ledger", code=2).output
+    assert (tmp_path / "c.ledger").stat().st_size == 0
+
+
+def test_a_receipt_is_printed_even_if_what_is_left_cannot_be_told(run, monkeypatch):
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+
+    def fails(_):
+        raise ln.LedgerError("the disk has gone.")
+
+    monkeypatch.setattr(ln.Ledger, "remaining", fails)
+    assert "recorded as number 1" in run("ledger", "spend", "c.ledger", *GAUSSIAN).stdout
+    assert json.loads(run("ledger", "spend", "c.ledger", *GAUSSIAN, "--json").stdout)["record"] == 2

@@ -7,6 +7,8 @@ must reject 2/3 and 3/2 of the true scale.
 import itertools
 import json
 import math
+from decimal import Context
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,11 +23,11 @@ from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload
-from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
+from lessnoise.mechanism.counts.greedy import answers, asked, fitted_totals, greedy_weights, short_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
+from lessnoise.mechanism.sampling import prepare_noise
 from lessnoise.noise import Stream
-from lessnoise.noise.floats import Floats
 from lessnoise_paper.data import synthetic_city
 from lessnoise_paper.experiments.uber import cell_counts
 
@@ -41,7 +43,7 @@ def deviation(cells):
 
 
 def source(seed=0):
-    return Floats(Stream.of(None if seed is None else np.random.default_rng(seed)).claim().sequence())
+    return Stream.of(None if seed is None else np.random.default_rng(seed)).claim().sequence()
 
 
 # Stage 1, the costs.
@@ -131,6 +133,57 @@ def test_no_partition_tells_neighbours_apart_by_more_than_epsilon(counts, cell, 
     assert max(abs(math.log(first[starts] / second[starts])) for starts in first) <= epsilon * (1 + 1e-9)
 
 
+@given(st.lists(st.integers(0, 40), min_size=8, max_size=8), st.floats(0.01, 20.0), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=40)
+def test_floats_and_exact_numbers_draw_the_same_partition(counts, epsilon, seed):
+    line = np.array(counts, dtype=np.float64)
+    fast, slow = (partition.sample_partition(line, epsilon, 2.0, source(seed), margin) for margin in (0.0, 2.0))
+    np.testing.assert_array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("counts", [[0, 3, 3, 0], [2**36 + 5, 2**36, 2**36 + 1, 7], [5, 5, 5, 5]])
+def test_the_probability_to_split_lies_within_its_float_ends_and_the_exact_one_is_right(counts):
+    """Both ways against mpmath, also for counts whose costs floats hold with an error of 1e-5."""
+    mp = pytest.importorskip("mpmath")
+    tree = partition._Prunings(np.array(counts, float), 1.3, 0.7)
+    context = Context(prec=80, Emin=-(10**17), Emax=10**17, traps=[])
+    with mp.workdps(90):
+        rate = mp.mpf(1.3) / 3
+        leaf = mp.exp(-rate * mp.mpf(0.7))
+        pairs = []
+        for pair in (counts[:2], counts[2:]):
+            keep = mp.exp(-rate * (abs(pair[0] - pair[1]) + mp.mpf(0.7))) / 4
+            pairs.append((keep, 3 * leaf**2 / 4))
+        mean = mp.mpf(sum(counts)) / 4
+        keep = mp.exp(-rate * (sum(abs(c - mean) for c in counts) + mp.mpf(0.7))) / 4
+        halves = 3 * sum(pairs[0]) * sum(pairs[1]) / 4
+        wanted = [[b / (a + b) for a, b in pairs], [halves / (halves + keep)]]
+        for level, nodes in enumerate(wanted, start=1):
+            for node, p in enumerate(nodes):
+                low, high = (float(end[node]) for end in tree.chances()[level - 1])
+                assert low <= p <= high
+                assert high - low < 1e-4
+                assert abs(mp.mpf(str(tree._chance(level, node, context))) / p - 1) < mp.mpf(10) ** -60
+
+
+@pytest.mark.parametrize("digit", [0, 1])
+def test_a_random_number_that_begins_like_the_probability_is_lengthened(digit):
+    """The first 64 digits are those of the probability itself: only further ones decide."""
+    tree = partition._Prunings(np.array([3.0, 0.0]), 1.0, 2.0)
+    context = Context(prec=80, Emin=-(10**17), Emax=10**17, traps=[])
+    chance = Fraction(tree._chance(1, 0, context))
+
+    class Known:
+        def uniform(self, level):
+            digits = 64 if level == 1 else 128
+            bits = math.floor(chance * 2**digits)
+            if level > 1:
+                bits += 2 * digit - 1
+            return Fraction(bits, 2**digits), Fraction(bits + 1, 2**digits)
+
+    assert tree.splits(1, 0, Known()) is (digit == 0)
+
+
 def test_extreme_counts_and_scales_are_drawn():
     wild = np.tile([0.0, 1e9], 512)
     assert len(partition.sample_partition(wild, 1.0, 2.0, source())) == 1024
@@ -210,8 +263,8 @@ def all_cells_differ(outputs):
     return np.where(differ, 100.0 - outputs[:, 1], -1e3)
 
 
-@pytest.mark.parametrize(("noise", "refuted"), [("dpcomp", True), ("safe", False)])
-def test_an_attack_on_the_whole_release(noise, refuted):
+@pytest.mark.parametrize(("noise", "refuted", "samples"), [("dpcomp", True, 20_000), ("safe", False, 6_000)])
+def test_an_attack_on_the_whole_release(noise, refuted, samples):
     mechanism = ln.dawa(epsilon=1.5, ratio=2 / 3, shape=4, noise=noise)
 
     report = ln.audit(
@@ -219,8 +272,8 @@ def test_an_attack_on_the_whole_release(noise, refuted):
         np.array([3.0, 0.0, 2.0, 6.0]),
         np.array([3.0, 1.0, 2.0, 6.0]),
         attacks=[all_cells_differ],
-        samples=12_000,
-        rng=np.random.default_rng(2),
+        samples=samples,
+        rng=np.random.default_rng(3),
         progress=False,
     )
     assert report.refuted is refuted
@@ -272,6 +325,22 @@ def test_weights_of_a_path_sum_to_one(height, seed):
         np.testing.assert_allclose(np.abs(tree_matrix(weights)).sum(axis=0), 1.0, rtol=1e-12)
 
 
+def test_short_weights_are_exact_and_never_sum_to_more_than_one():
+    place = np.arange(64)
+    gram = (np.minimum.outer(place, place) + 1.0) * (64 - np.maximum.outer(place, place))
+    weights = greedy_weights(gram)
+    short = short_weights(weights)
+    for long, rounded in zip(weights, short, strict=True):
+        assert (rounded <= long).all()
+        assert (rounded >= long * (1 - 2.0**-9)).all()
+    paths = [sum(Fraction(float(level[leaf >> (6 - depth)])) for depth, level in enumerate(short)) for leaf in place]
+    assert max(paths) <= 1
+    totals = np.full(64, 2.0**36 + 1)
+    exact = answers(totals, short)
+    nodes = [(float(w), len(place) >> depth) for depth, level in enumerate(short) for w in level if w]
+    assert [Fraction(x) for x in exact.tolist()] == [Fraction(w) * leaves * (2**36 + 1) for w, leaves in nodes]
+
+
 def test_greedy_choices_are_the_best_for_two_buckets():
     rng = np.random.default_rng(4)
     for _ in range(20):
@@ -307,7 +376,8 @@ def test_fitted_totals_are_weighted_least_squares():
         [(w * level)[m] for w, level, m in zip(weights, levels_of(np.append(totals, [0, 0]), 2, 4), masks, strict=True)]
     )
     wanted = np.linalg.lstsq(rows, exact + noise, rcond=None)[0]
-    np.testing.assert_allclose(fitted_totals(totals, weights, noise), wanted, rtol=1e-9)
+    np.testing.assert_array_equal(answers(totals, weights), exact)
+    np.testing.assert_allclose(fitted_totals(exact + noise, weights, 6), wanted, rtol=1e-9)
 
 
 def test_the_workload_of_ranges_counts_them():
@@ -426,6 +496,16 @@ def test_what_depends_on_the_data_is_refused_without_them():
     ):
         with pytest.raises(ln.InvalidInput):
             call()
+
+
+@pytest.mark.parametrize("noise", ["safe", "dpcomp"])
+@pytest.mark.parametrize("workload", ["cells", "ranges"])
+def test_counts_that_floats_would_round_are_refused_before_anything_is_paid(noise, workload):
+    law = ln.dawa(epsilon=1, shape=64, noise=noise, workload=workload).law
+    for value in (np.full(64, 0.1), np.full(64, 2.0**41 + 1), np.full(64, 2.0**60), np.full(64, 2.0**900)):
+        with pytest.raises(ln.InvalidInput, match="value"):
+            prepare_noise(law, value, Stream.secure())
+    assert prepare_noise(law, np.full(64, 2.0**36 + 1), Stream.secure())().shape == (64,)
 
 
 def test_buckets_follow_the_data():

@@ -520,8 +520,20 @@ def test_curve_ends():
     assert delta_of(law_of(1), 1, 100.0, 0.0).lower > 1 - 1e-9
     assert curve.squared_budget(math.sqrt(3)) == 3
     assert curve.squared_budget(1.99) == 3
+    assert curve.squared_budget(2**28) == 2**56
     assert list(curve.maximal_shifts(4, 2)) == [(2,), (1, 1)]
     assert epsilon_of(law_of(4), 2, 1.0, 0.0).upper == math.inf
+
+
+@pytest.mark.parametrize("digits", [2, 3, 8, 15])
+def test_a_root_typed_with_few_digits_means_the_whole_number(digits):
+    for number in (*range(1, 12), 10**6, *([50, 100, 150] if digits > 2 else [])):
+        typed = math.floor(math.sqrt(number) * 10**digits) / 10**digits
+        assert curve.squared_budget(typed) == number
+        assert curve.squared_budget(math.nextafter(math.sqrt(number), 0.0)) == number
+    if digits > 2:
+        stated, meant = (discrete_gaussian(epsilon=1, delta=1e-6, sensitivity=d, shape=5) for d in (1.41421356, 2**0.5))
+        assert stated.law == meant.law
 
 
 def test_epsilon_inverts_delta():

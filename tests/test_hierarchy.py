@@ -3,8 +3,10 @@
 Variances are compared at SIGMAS = 6.5 deviations (8e-11 a test), and must reject 2/3 and 3/2 of the true scale.
 """
 
+import dataclasses
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessnoise as ln
-from lessnoise.mechanism.counts.hierarchy import Hierarchy, height_of, leaf_variance
-from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, pool, spread
+from lessnoise.mechanism.counts.hierarchy import Hierarchy, _levels, height_of, leaf_variance
+from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, pool, spread, summable
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
+from lessnoise.mechanism.sampling import prepare_noise
+from lessnoise.noise import Stream
 
 SIGMAS = 6.5
 RELATIONS = ("add/remove", "replace")
@@ -207,6 +211,77 @@ def test_the_worst_neighbour_of_a_replaced_record_is_one_moved_record(noise):
     assert not report.refuted
     with pytest.raises(ln.InvalidInput, match="beyond the mechanism's sensitivity"):
         ln.audit(mechanism, value, np.eye(1, 16).reshape(4, 4) * 2.0, samples=200, progress=False)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_a_stated_l1_sensitivity_covers_a_one_sided_change(noise):
+    """All of the sensitivity in one cell under replace: worse than half taken away and half added."""
+    delta = 0.0 if noise == "laplace" else 1e-6
+    options = {"epsilon": 1.0, "delta": delta, "shape": 8, "branching": 2, "noise": noise, "l1_sensitivity": 2.0}
+    stated = ln.hb(**options, neighbours="replace")
+    joined = ln.hb(**options)
+    assert stated.law.change == "any"
+    assert stated.law.scale == joined.law.scale
+    for epsilon in (0.1, 0.5, 0.9):
+        assert stated.delta(epsilon) == joined.delta(epsilon)
+    np.testing.assert_array_equal(ln.worst_neighbour(stated, np.zeros(8)), 2.0 * np.eye(8)[0])
+    moved = ln.hb(**options, neighbours="replace", change="moved")
+    assert moved == ln.hb(**{**options, "l1_sensitivity": None}, neighbours="replace")
+    assert moved.law.change == "moved"
+    assert moved.delta(0.5).upper < stated.delta(0.5).lower or noise == "gaussian"
+    # The exact delta of a one-sided change at the noise for moved counts: beyond what is promised of those.
+    one_sided = ln.Mechanism("tree", dataclasses.replace(moved.law, change="any"), (8,), 2.0, "replace")
+    assert one_sided.delta(0.9).lower > moved.delta(0.9).upper
+    if noise == "gaussian":
+        assert moved.law.scale == pytest.approx(stated.law.scale / math.sqrt(2))
+        assert one_sided.delta(1.0).lower > 100e-6
+
+
+def test_descriptions_say_which_changes_they_cover():
+    for mechanism in (
+        ln.hb(epsilon=1, shape=8, neighbours="replace"),
+        ln.hb(epsilon=1, shape=8, neighbours="replace", l1_sensitivity=2),
+    ):
+        assert ln.Mechanism.from_json(mechanism.to_json()) == mechanism
+        stored = mechanism.to_dict()
+        assert stored["noise"].pop("change") == mechanism.law.change
+        assert ln.Mechanism.from_dict(stored).law.change == "any"  # of an older version: read on the safe side
+
+
+# Exact sums.
+
+
+@given(st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=6), st.integers(-60, 60))
+@settings(deadline=None)
+def test_what_is_summable_has_exact_sums_in_any_order(integers, exponent):
+    value = np.ldexp(np.array(integers, dtype=np.float64), exponent)
+    try:
+        summable(value, parts=4)
+    except ln.InvalidInput:
+        gcd = math.gcd(*integers)
+        assert sum(map(abs, integers)) // (gcd & -gcd) >= 2**51  # quarters of the unit would need a 54th digit
+        return
+    for order in itertools.islice(itertools.permutations(value.tolist()), 24):
+        for length in range(1, len(order) + 1):
+            assert Fraction(sum(order[:length])) == sum(map(Fraction, order[:length]))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("value", [np.full(16, 0.1), np.full(16, 2.0**53 - 1), np.full(16, 2.0**52)])
+def test_counts_whose_sums_floats_would_round_are_refused(noise, value):
+    delta = 0.0 if noise == "laplace" else 1e-6
+    mechanism = ln.hb(epsilon=1e-3, delta=delta, shape=16, branching=2, noise=noise)
+    with pytest.raises(ln.InvalidInput, match="value takes"):
+        prepare_noise(mechanism.law, value + np.eye(16)[0], Stream.secure())  # before anything is paid or drawn
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_largest_counts_are_measured_as_they_are(noise):
+    delta = 0.0 if noise == "laplace" else 1e-6
+    law = ln.hb(epsilon=1e-3, delta=delta, shape=16, branching=2, noise=noise).law
+    value = np.full(16, 2.0**48 - 1)
+    levels = _levels(law, value)
+    assert [Fraction(float(level[0])) for level in levels] == [(2**48 - 1) * 2**k for k in (3, 2, 1, 0)]
 
 
 # Use.

@@ -162,14 +162,22 @@ def parts(torch):
 FIXED = learn.gaussian(noise_multiplier=2.0, clip_norm=1.0, parameters=56)
 
 
+def private_of(parts, **options):
+    """``make_private`` of the small problem."""
+    from torch.nn.functional import cross_entropy
+
+    settings = {"loss": cross_entropy, "records": 300, "mechanism": FIXED, "clip_norm": 1, "epochs": 1}
+    return learn.make_private(*parts, **settings | options)
+
+
 def train(torch, private, epochs=1):
     lines = []
-    learn.fit(private, torch.nn.functional.cross_entropy, epochs=epochs, report=lines.append)
+    learn.fit(private, epochs=epochs, report=lines.append)
     return lines
 
 
 def test_training_learns_reports_epsilon_and_stops_at_the_plan(torch, parts):
-    private = learn.make_private(*parts(), clip_norm=1, epsilon=8, delta=1e-4, epochs=4)
+    private = private_of(parts(), mechanism="gaussian", epsilon=8, delta=1e-4, epochs=4)
     lines = train(torch, private, 4)
     assert private.privacy.taken == 40
     assert lines[-1].startswith("epoch 4, step 40 of 40: epsilon between ")
@@ -187,25 +195,31 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
     """With next to no noise the weights after a step are Opacus's own: same gradients, clipping and averaging."""
     from opacus import PrivacyEngine
 
+    from lessnoise.learn.batch import tagged
+    from lessnoise.learn.clipping import RESERVE
+
     quiet = learn.gaussian(noise_multiplier=1e-9, clip_norm=0.3, parameters=56)
     after = []
     for ours in (True, False):
         torch.manual_seed(3)
         model, optimizer, loader = parts()
         if ours:
-            model, optimizer, loader, _ = learn.make_private(
-                model, optimizer, loader, mechanism=quiet, clip_norm=0.3, epochs=1
-            )
-            batches = iter(loader)
-            next(batches)  # the handshake: a batch was issued
+            model, optimizer, loader, _, loss = private_of((model, optimizer, loader), mechanism=quiet, clip_norm=0.3)
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model, optimizer, _ = PrivacyEngine().make_private(
-                    module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=0.0, max_grad_norm=0.3
+                    module=model,
+                    optimizer=optimizer,
+                    data_loader=loader,
+                    noise_multiplier=0.0,
+                    max_grad_norm=0.3 * (1 - RESERVE),
                 )
+            loss = torch.nn.functional.cross_entropy
         inputs, labels = parts()[2].dataset[:40]
-        torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+        if ours:
+            inputs, labels = tagged((inputs, labels), loader.collate_fn.name)
+        loss(model(inputs), labels).backward()
         optimizer.step()
         after.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
     torch.testing.assert_close(after[0], after[1], rtol=1e-5, atol=1e-6)
@@ -214,12 +228,15 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
 def noises(torch, parts, mechanism, secure, draws=60):
     """Noise of many steps on empty gradients, one row each."""
     found = []
-    private = learn.make_private(*parts(batch_size=1), mechanism=mechanism, clip_norm=1, epochs=1, secure_mode=secure)
-    iter(private.data_loader).__next__()
-    private.optimizer.sampler.issued = 10**6
-    for _ in range(draws):
+    from lessnoise.learn.batch import tagged
+
+    private = private_of(parts(batch_size=1), mechanism=mechanism, secure_mode=secure)
+    for number in range(draws):
         private.optimizer.zero_grad()
-        private.model(torch.zeros(0, 6)).sum().backward()
+        inputs, labels = tagged(
+            (torch.zeros(0, 6), torch.zeros(0).long()), f"{private.data_loader.collate_fn.name}{number}"
+        )
+        private.loss(private.model(inputs), labels).backward()
         private.optimizer.pre_step()
         found.append(torch.cat([p.grad.reshape(-1) for p in private.model.parameters()]).numpy())
     return np.array(found) * private.optimizer.expected_batch_size
@@ -278,10 +295,13 @@ def test_replicas_share_the_records(torch):
 
 def test_empty_batches_are_steps_too(torch, parts):
     model, optimizer, loader = parts(batch_size=1)  # mean size 1: a third of the batches are empty
-    private = learn.make_private(model, optimizer, loader, mechanism=FIXED, clip_norm=1, epochs=1)
+    private = private_of((model, optimizer, loader))
     sizes = []
-    private.model.register_forward_hook(lambda module, inputs, outputs: sizes.append(len(inputs[0])))
-    train(torch, private)
+    for inputs, labels in private.data_loader:
+        sizes.append(len(inputs))
+        private.optimizer.zero_grad()
+        private.loss(private.model(inputs), labels).backward()
+        private.optimizer.step()
     assert 0 in sizes
     assert private.privacy.taken == 300
 
@@ -289,25 +309,25 @@ def test_empty_batches_are_steps_too(torch, parts):
 def test_virtual_steps_count_once(torch, parts):
     from opacus.utils.batch_memory_manager import BatchMemoryManager
 
-    private = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=1)
+    private = private_of(parts())
     with BatchMemoryManager(
         data_loader=private.data_loader, max_physical_batch_size=7, optimizer=private.optimizer
     ) as loader:
         for inputs, labels in loader:
             private.optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(private.model(inputs), labels).backward()
+            private.loss(private.model(inputs), labels).backward()
             private.optimizer.step()
     assert private.privacy.taken == 10
 
 
 def test_checkpoints_resume_and_refuse_other_settings(torch, parts, tmp_path):
-    first = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, delta=1e-5, epochs=3)
+    first = private_of(parts(), delta=1e-5, epochs=3)
     train(torch, first)
     path = tmp_path / "checkpoint.pt"
     torch.save({"model": first.model.state_dict(), "privacy": first.privacy.state_dict()}, path)
     saved = torch.load(path)  # plain values: safe loading takes them
     state = saved["privacy"]
-    second = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, delta=1e-5, epochs=3, resume=state)
+    second = private_of(parts(), delta=1e-5, epochs=3, resume=state)
     second.model.load_state_dict(saved["model"])
     assert second.privacy.epsilon() == first.privacy.epsilon()
     train(torch, second, 2)
@@ -317,28 +337,25 @@ def test_checkpoints_resume_and_refuse_other_settings(torch, parts, tmp_path):
         ({"mechanism": other}, "mechanism="),
         ({"epochs": 4}, "steps=30 of the checkpoint differs from steps=40"),
     ):
-        settings = {"mechanism": FIXED, "clip_norm": 1, "epochs": 3} | changed
         with pytest.raises(ln.InvalidInput, match=name):
-            learn.make_private(*parts(), **settings, resume=state)
+            private_of(parts(), **{"epochs": 3} | changed, resume=state)
     with pytest.raises(ln.InvalidInput, match="not the state of this accountant"):
-        learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=3, resume={"history": []})
+        private_of(parts(), epochs=3, resume={"history": []})
 
 
 def test_a_ledger_pays_before_the_first_step_and_for_what_a_resumed_training_has_left(torch, parts, tmp_path):
     ledger = ln.Ledger.open(tmp_path / "training.ledger", epsilon=2, delta=1e-4)
-    private = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=2, ledger=ledger)
+    private = private_of(parts(), epochs=2, ledger=ledger)
     assert [record.composition.count for record in ledger.records()] == [20]
     train(torch, private)
-    learn.make_private(
-        *parts(), mechanism=FIXED, clip_norm=1, epochs=2, ledger=ledger, resume=private.privacy.state_dict()
-    )
+    private_of(parts(), epochs=2, ledger=ledger, resume=private.privacy.state_dict())
     assert [record.composition.count for record in ledger.records()] == [20, 10]
     quiet = learn.gaussian(noise_multiplier=0.3, clip_norm=1.0, parameters=56)
     model, optimizer, loader = parts()
     with pytest.raises(ln.BudgetExceeded):
-        learn.make_private(model, optimizer, loader, mechanism=quiet, clip_norm=1, epochs=2, ledger=ledger)
+        private_of((model, optimizer, loader), mechanism=quiet, epochs=2, ledger=ledger)
     assert len(ledger.records()) == 2
-    learn.make_private(model, optimizer, loader, mechanism=FIXED, clip_norm=1, epochs=2)  # nothing was changed
+    private_of((model, optimizer, loader), epochs=2)  # nothing was changed
 
 
 def distributed_worker(rank, file, results):
@@ -356,10 +373,10 @@ def distributed_worker(rank, file, results):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     loader = torch.utils.data.DataLoader(data, batch_size=20)
     step = learn.gaussian(noise_multiplier=5.0, clip_norm=1.0, parameters=14)
-    private = learn.make_private(model, optimizer, loader, mechanism=step, clip_norm=1, epochs=1)
+    private = private_of((model, optimizer, loader), mechanism=step, records=200)
     seen = []
     private.model.register_forward_hook(lambda module, given, scores: seen.append(len(given[0])))
-    learn.fit(private, torch.nn.functional.cross_entropy, epochs=1, report=lambda line: None)
+    learn.fit(private, epochs=1, report=lambda line: None)
     weights = torch.cat([p.detach().reshape(-1) for p in private.model.parameters()]).tolist()
     results.put((rank, private.privacy.taken, sum(seen), weights))
     torch.distributed.destroy_process_group()
@@ -383,9 +400,7 @@ def test_distributed_training_adds_one_noise_to_the_common_sum(torch, tmp_path):
 
 def test_published_training_runs_warns_and_reports_the_truth(torch, parts):
     with pytest.warns(ln.ClaimWarning, match=r"does not hold: composed exactly, delta is at least 0\.\d+"):
-        private = learn.make_private(
-            *parts(), mechanism="r1smg-published", clip_norm=1, epsilon=3, delta=1e-4, epochs=1
-        )
+        private = private_of(parts(), mechanism="r1smg-published", epsilon=3, delta=1e-4)
     assert "at the claimed epsilon=3 delta is at least 0." in train(torch, private)[0]
     assert not private.privacy.plan.check().holds
 
@@ -395,9 +410,7 @@ def test_seeded_training_repeats_and_says_that_it_is_not_private(torch, parts):
     for _ in range(2):
         torch.manual_seed(5)
         generator = torch.Generator().manual_seed(7)
-        private = learn.make_private(
-            *parts(), mechanism=FIXED, clip_norm=1, epochs=1, secure_mode=False, generator=generator
-        )
+        private = private_of(parts(), secure_mode=False, generator=generator)
         assert "private: false" in train(torch, private)[0]
         weights.append(next(private.model.parameters()).detach().clone())
     assert torch.equal(*weights)
@@ -406,13 +419,15 @@ def test_seeded_training_repeats_and_says_that_it_is_not_private(torch, parts):
 
 def test_secure_training_takes_nothing_from_torchs_seed(torch, parts):
     """Same seed of torch, same first batch: the noise is another one, and so are the samples."""
+    from lessnoise.learn.batch import tagged
+
     weights, batches = [], []
     for _ in range(2):
         torch.manual_seed(5)
-        private = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=1)
+        private = private_of(parts())
         batches.append(next(iter(private.data_loader))[0])
-        inputs, labels = parts()[2].dataset[:30]
-        torch.nn.functional.cross_entropy(private.model(inputs), labels).backward()
+        inputs, labels = tagged(parts()[2].dataset[:30], private.data_loader.collate_fn.name)
+        private.loss(private.model(inputs), labels).backward()
         private.optimizer.step()
         weights.append(next(private.model.parameters()).detach().clone())
     assert not torch.equal(*weights)
@@ -421,37 +436,22 @@ def test_secure_training_takes_nothing_from_torchs_seed(torch, parts):
 
 
 def test_a_resumed_training_is_as_private_as_its_worst_part(torch, parts):
-    settings = {"mechanism": FIXED, "clip_norm": 1, "epochs": 2}
-    first = learn.make_private(*parts(), **settings, secure_mode=False)
+    first = private_of(parts(), epochs=2, secure_mode=False)
     train(torch, first)
-    second = learn.make_private(*parts(), **settings, resume=first.privacy.state_dict())
+    second = private_of(parts(), epochs=2, resume=first.privacy.state_dict())
     assert not second.privacy.private
     assert "private: false" in train(torch, second)[0]
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_nan_gradients_are_refused_before_any_noise(torch, parts, bad):
-    private = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=1)
-    before = [p.detach().clone() for p in private.model.parameters()]
-    next(iter(private.data_loader))
-    inputs = torch.zeros(3, 6)
-    inputs[1, 2] = bad  # one entry of one record
-    private.model(inputs).sum().backward()
-    with pytest.raises(ln.InvalidInput, match="gradient=nan or infinite: no noise was drawn"):
-        private.optimizer.step()
-    assert private.privacy.taken == 0
-    assert all(torch.equal(a, b) for a, b in zip(before, private.model.parameters(), strict=True))
-
-
 def test_batches_from_elsewhere_are_refused(torch, parts):
     model, optimizer, loader = parts()
-    private = learn.make_private(model, optimizer, loader, mechanism=FIXED, clip_norm=1, epochs=1)
+    private = private_of((model, optimizer, loader))
     with pytest.raises(ln.InvalidInput, match="not for a batch of the Poisson loader"):
         train(torch, private._replace(data_loader=loader))
 
 
 def test_a_changed_clipping_norm_is_refused(torch, parts):
-    private = learn.make_private(*parts(), mechanism=FIXED, clip_norm=1, epochs=1)
+    private = private_of(parts())
     private.optimizer.max_grad_norm = 2.0
     with pytest.raises(ln.InvalidInput, match=r"max_grad_norm=2\.0 was changed"):
         train(torch, private)
@@ -476,16 +476,16 @@ def test_loaders_that_are_not_poisson_are_refused(torch, parts):
         ([1, 2], "data_loader=list is not a torch DataLoader"),
     ):
         with pytest.raises(ln.InvalidInput, match=message):
-            learn.make_private(model, optimizer, bad, mechanism=FIXED, clip_norm=1, epochs=1)
+            private_of((model, optimizer, bad))
 
 
 def test_models_and_options_that_cannot_be_private_are_refused(torch, parts, tmp_path):
     model, optimizer, loader = parts()
     bad = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 2))
     with pytest.raises(ln.InvalidInput, match=r"1: BatchNorm1d, which mixes the records.*GroupNorm"):
-        learn.make_private(bad, torch.optim.SGD(bad.parameters()), loader, mechanism=FIXED, clip_norm=1, epochs=1)
+        private_of((bad, torch.optim.SGD(bad.parameters()), loader))
     with pytest.raises(ln.InvalidInput, match="differ from the model's parameters"):
-        learn.make_private(model, torch.optim.SGD(bad.parameters()), loader, mechanism=FIXED, clip_norm=1, epochs=1)
+        private_of((model, torch.optim.SGD(bad.parameters()), loader))
     ledger = ln.Ledger.open(tmp_path / "x.ledger", epsilon=9, delta=1e-4)
     for options, message in (
         ({"generator": torch.Generator()}, "generator= and secure_mode=True"),
@@ -493,13 +493,15 @@ def test_models_and_options_that_cannot_be_private_are_refused(torch, parts, tmp
         ({"partition": "north"}, "partition='north' is of no use"),
         ({"epochs": 0}, "epochs=0 must be at least 1"),
         ({"loss_reduction": "none"}, "loss_reduction='none' is not known"),
+        ({"records": None}, "records=None: pass the number of records, or a bound on it, as you would publish it"),
+        ({"records": 0}, "records=0 must be at least 1"),
+        ({"loss": None}, "loss=None is not a function"),
     ):
-        settings = {"mechanism": FIXED, "clip_norm": 1, "epochs": 1} | options
         with pytest.raises(ln.InvalidInput, match=message):
-            learn.make_private(model, optimizer, loader, **settings)
-    private = learn.make_private(model, optimizer, loader, mechanism=FIXED, clip_norm=1, epochs=1)
+            private_of((model, optimizer, loader), **options)
+    private = private_of((model, optimizer, loader))
     with pytest.raises(ln.InvalidInput, match="private already"):
-        learn.make_private(private.model, private.optimizer, loader, mechanism=FIXED, clip_norm=1, epochs=1)
+        private_of((private.model, private.optimizer, loader))
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):

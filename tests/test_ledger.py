@@ -194,8 +194,8 @@ def test_candidates_cover_every_partition(totals):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("trial", "rounds"), [("race", 6), ("kill", 25)])
-def test_races_and_kills(trial, rounds):
+@pytest.mark.parametrize(("trial", "rounds"), [("race", 6), ("kill", 25), ("storm", 12), ("fork", 12)])
+def test_races_kills_storms_and_forks(trial, rounds):
     run = subprocess.run([sys.executable, str(TRIALS), trial, str(rounds)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     result = json.loads(run.stdout)
@@ -340,9 +340,9 @@ def test_odd_names_are_names(tmp_path):
     assert ln.Ledger.open(str(ledger.path)).count() == 1
 
 
-def test_an_unfinished_file_becomes_a_ledger(tmp_path):
+def test_an_empty_file_is_no_ledger(tmp_path):
     (tmp_path / "a.ledger").touch()
-    assert opened(tmp_path).count() == 0
+    refused(tmp_path / "a.ledger", "is empty, which no ledger is")
 
 
 # History.

@@ -20,6 +20,7 @@ from lessnoise.noise import (
     Real,
     ShellRadius,
     Stream,
+    Wishart,
     add_noise,
     compiled,
     exact,
@@ -169,6 +170,27 @@ def test_matrix_doubts_are_settled_alike_in_pairs_of_doubles_and_in_integers(mon
     np.testing.assert_array_equal(fast, slow)
 
 
+@pytest.mark.parametrize("size", [1, 2, 9])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wishart_noise_agrees_on_every_path_and_is_symmetric(size, dtype):
+    form, rng = Wishart(0.7), np.random.default_rng(0)
+    value = rng.normal(size=(size, size)).astype(dtype)
+    value = value + value.T
+    for bits in (8, 12):
+        first = add_noise(form, value, seeded(1), path="numba", bits=bits)
+        np.testing.assert_array_equal(first, first.T)
+        for keywords in ({"path": "numpy"}, {"path": "numpy", "margin": math.inf}, {"out": value.copy()}):
+            np.testing.assert_array_equal(first, add_noise(form, value, seeded(1), bits=bits, **keywords))
+
+
+def test_wishart_doubts_over_several_blocks_are_settled():
+    # A grid so fine that floats leave some entries open, of normals that fill two blocks.
+    form, value = Wishart(3.0), np.zeros((150, 150))
+    fast = add_noise(form, value, seeded(2), path="numba", bits=36)
+    slow = add_noise(form, value, seeded(2), path="numpy", bits=36)
+    np.testing.assert_array_equal(fast, slow)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e3), st.integers(0, 2**32), st.floats(1.0, 40.0), st.integers(0, 20))
 def test_exact_and_fast_agree_for_any_value_and_scale(value, scale, seed, p, bits):
@@ -278,7 +300,7 @@ def test_kernels_meet_no_doubt_in_ordinary_use(monkeypatch):
     for name in ("gaussian", "laplace", "r1smg"):
         add_noise(laws(n)[name], np.zeros(n), seeded(0), path="numba")
     assert not slow
-    bounds = matrix._gamma(1000)
+    bounds = matrix.gamma(1000)
     assert 1000 * 2.0**-53 < bounds < 1010 * 2.0**-53
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
 from lessnoise.composition import Composition, compose
-from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError
+from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError, PaidNotReleased
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism.builders import (
@@ -80,6 +80,7 @@ __all__ = [
     "Mechanism",
     "MvgConstants",
     "Neighbours",
+    "PaidNotReleased",
     "PrivateCovariance",
     "PrivatePCA",
     "Radial",

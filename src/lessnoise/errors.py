@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING
+
+from lessnoise.harmless import printable
+
+if TYPE_CHECKING:
+    from lessnoise.ledger import Receipt
+    from lessnoise.release import Release
+
 
 class LessnoiseError(Exception):
-    """Base of every error that lessnoise raises on purpose."""
+    """Base of every error that lessnoise raises on purpose; its text is safe to print, whatever it quotes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class InvalidInput(LessnoiseError, ValueError):
@@ -13,6 +25,10 @@ class InvalidInput(LessnoiseError, ValueError):
 
 class LedgerError(LessnoiseError):
     """A ledger cannot be read or written; nothing was drawn or released."""
+
+
+class SpendUnknown(LedgerError):
+    """The disk failed while a spend was written, which may count or not; nothing was drawn or released."""
 
 
 class BudgetExceeded(LessnoiseError):
@@ -33,6 +49,22 @@ class BudgetExceeded(LessnoiseError):
 
 def _budget_exceeded(message: str, remaining: float, requested: float) -> BudgetExceeded:
     return BudgetExceeded(message, remaining=remaining, requested=requested)
+
+
+class PaidNotReleased(LessnoiseError):
+    """A release was paid for from a ledger, and what came after failed: the message says why, and what is left.
+
+    ``receipt`` is the record of the payment. ``release`` is the release, if its noise was drawn: nothing is lost then,
+    as it can still be written, and to make it again would cost again. ``failure`` is the message without the advice.
+    """
+
+    def __init__(self, failure: str, advice: str, *, receipt: Receipt, release: Release | None = None) -> None:
+        super().__init__(f"{failure}; {advice}.")
+        self.failure, self.advice, self.receipt, self.release = failure, advice, receipt, release
+
+    def __reduce__(self) -> tuple[object, ...]:
+        made = functools.partial(PaidNotReleased, receipt=self.receipt, release=self.release)
+        return made, (self.failure, self.advice)
 
 
 class ClaimWarning(UserWarning):

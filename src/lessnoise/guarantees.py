@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import asdict, dataclass
-from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
@@ -57,9 +57,9 @@ class Guarantee(Shown):
         return {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours.value}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Guarantee:
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of :meth:`to_dict`."""
-        return cls(values["epsilon"], values["delta"], Neighbours.of(values["neighbours"]))
+        return cls(**validation.members(cls, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,13 @@ class Claim(Guarantee):
 
     source: str = ""
 
+    def __post_init__(self) -> None:
+        Guarantee.__post_init__(self)
+        validation.text("source", self.source)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {**Guarantee.to_dict(self), "source": self.source}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Claim:
-        """The inverse of :meth:`to_dict`."""
-        return cls(values["epsilon"], values["delta"], Neighbours.of(values["neighbours"]), values["source"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,9 @@ class Bracket(Shown):
 
     def __post_init__(self) -> None:
         for end in ("lower", "upper"):
-            if isinstance(getattr(self, end), bool) or not isinstance(getattr(self, end), Real):
-                raise InvalidInput(f"{end}={getattr(self, end)!r} is not a number: pass an int or a float.")
+            value = getattr(self, end)
+            special = isinstance(value, float) and not math.isfinite(value)  # an infinite epsilon; nan is refused below
+            object.__setattr__(self, end, value if special else validation.number(end, value))
         if not self.lower <= self.upper:
             raise InvalidInput(f"lower={self.lower} exceeds upper={self.upper}: swap the ends of the bracket.")
 
@@ -121,7 +121,7 @@ class Bracket(Shown):
     @classmethod
     def from_dict(cls, values: dict[str, float]) -> Bracket:
         """The inverse of :meth:`to_dict`."""
-        return cls(values["lower"], values["upper"])
+        return cls(**validation.members(cls, values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ Each message is one sentence: the offending ``name=value``, then what to do abou
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -14,65 +16,85 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 MAX_DIMENSION = 10**12
+MAX_AXES = 32  # of a NumPy array, in every version
 SMALLEST_DELTA = 1e-200
+WHOLE = 2**53
+"""Every whole number up to this one is a float64, and not every one beyond."""
 _FORM = "pass rows of equal length, or a NumPy array."
 
 
-def number(name: str, value: object) -> float:
-    """A finite real number; ints, NumPy scalars and bool-free reals are welcome."""
+def number(name: str, value: object, towards: float | None = None) -> float:
+    """A finite real number as a float; one between two floats goes to the nearest, or ``towards`` the safe side.
+
+    >>> from fractions import Fraction
+    >>> [Fraction(number("x", Fraction(1, 3), side)) > Fraction(1, 3) for side in (-math.inf, math.inf)]
+    [False, True]
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise InvalidInput(f"{name}={value!r} is not a number: pass an int or a float.")
+        raise InvalidInput(f"{name}={shown(value)} is not a number: pass an int or a float.")
+    exact: Any = int(value) if isinstance(value, Integral) else value  # NumPy would compare its own as floats
     try:
-        result = float(value)
+        result = float(exact)
     except OverflowError:
-        size = f"an integer of about {int(math.log10(2.0) * int(value.__trunc__()).bit_length())} digits"
-        raise InvalidInput(f"{name}={size} is too large: pass an ordinary number.") from None
+        raise InvalidInput(f"{name}={shown(value)} is too large: pass an ordinary number.") from None
     if not math.isfinite(result):
         raise InvalidInput(f"{name}={result} is not finite: pass an ordinary number.")
+    if towards is not None and (result > exact if towards < 0.0 else result < exact):
+        return math.nextafter(result, towards)
     return result
 
 
-def positive(name: str, value: object) -> float:
+def positive(name: str, value: object, towards: float | None = None) -> float:
     """A finite number above zero."""
-    result = number(name, value)
+    result = number(name, value, towards)
     if result <= 0.0:
-        raise InvalidInput(f"{name}={value} must be above 0: pass a positive number.")
-    return result
+        raise InvalidInput(f"{name}={shown(value)} must be above 0: pass a positive number.")
+    return _normal(name, result)
+
+
+def _normal(name: str, value: float) -> float:
+    """Subnormal numbers have few digits, and everything computed from them fewer."""
+    if value < sys.float_info.min:
+        raise InvalidInput(f"{name}={value} is too small to compute with: state everything in other units.")
+    return value
 
 
 def epsilon(value: object, name: str = "epsilon") -> float:
-    """A privacy loss bound for calibration: finite and above zero."""
-    return positive(name, value)
+    """A privacy loss bound for calibration: finite and above zero; never rounded up."""
+    return positive(name, value, -math.inf)
 
 
 def nonnegative_epsilon(value: object, name: str = "epsilon") -> float:
-    """A point of a privacy curve: finite and at least zero."""
-    result = number(name, value)
+    """A point of a privacy curve: finite and at least zero; never rounded up."""
+    result = number(name, value, -math.inf)
     if result < 0.0:
-        raise InvalidInput(f"{name}={value} must not be below 0: pass 0 or a positive number.")
+        raise InvalidInput(f"{name}={shown(value)} must not be below 0: pass 0 or a positive number.")
     return result
 
 
 def delta(value: object, name: str = "delta") -> float:
-    """A failure probability for calibration, strictly between 0 and 1."""
-    result = number(name, value)
+    """A failure probability for calibration, strictly between 0 and 1; never rounded up."""
+    result = number(name, value, -math.inf)
     if not 0.0 < result < 1.0:
-        raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass a small probability, such as 1e-6.")
+        raise InvalidInput(
+            f"{name}={shown(value)} must lie strictly between 0 and 1: pass a small probability, such as 1e-6."
+        )
     if result < SMALLEST_DELTA:
-        raise InvalidInput(f"{name}={value} is below {SMALLEST_DELTA}: pass a larger one, or use pure privacy.")
+        raise InvalidInput(f"{name}={shown(value)} is below {SMALLEST_DELTA}: pass a larger one, or use pure privacy.")
     return result
 
 
 def delta_or_zero(value: object, name: str = "delta") -> float:
-    """A failure probability of a guarantee: 0 (pure differential privacy) up to, not including, 1."""
-    result = number(name, value)
+    """A failure probability of a guarantee: 0 (pure differential privacy) up to, not including, 1; never rounded up."""
+    result = number(name, value, -math.inf)
     if not 0.0 <= result < 1.0:
-        raise InvalidInput(f"{name}={value} must be at least 0 and below 1: pass a small probability.")
+        raise InvalidInput(f"{name}={shown(value)} must be at least 0 and below 1: pass a small probability.")
     return result
 
 
@@ -80,16 +102,18 @@ def probability(name: str, value: object, example: str = "0.5 for the median, sa
     """A number strictly between 0 and 1."""
     result = number(name, value)
     if not 0.0 < result < 1.0:
-        raise InvalidInput(f"{name}={value} must lie strictly between 0 and 1: pass {example}.")
+        raise InvalidInput(f"{name}={shown(value)} must lie strictly between 0 and 1: pass {example}.")
     return result
 
 
 def sensitivity(value: object, name: str = "sensitivity") -> float:
-    """How far one individual can move the value: finite and above zero."""
-    result = number(name, value)
+    """How far one individual can move the value: finite and above zero; never rounded down."""
+    result = number(name, value, math.inf)
     if result <= 0.0:
-        raise InvalidInput(f"{name}={value} must be above 0: pass the largest change that one individual can cause.")
-    return result
+        raise InvalidInput(
+            f"{name}={shown(value)} must be above 0: pass the largest change that one individual can cause."
+        )
+    return _normal(name, result)
 
 
 def shape(value: object, name: str = "shape") -> tuple[int, ...]:
@@ -99,27 +123,33 @@ def shape(value: object, name: str = "shape") -> tuple[int, ...]:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         sizes = tuple(value)
     else:
-        raise InvalidInput(f"{name}={value!r} is not a shape: pass an int such as 7921 or a tuple such as (89, 89).")
+        raise InvalidInput(
+            f"{name}={shown(value)} is not a shape: pass an int such as 7921 or a tuple such as (89, 89)."
+        )
+    if len(sizes) > MAX_AXES:
+        raise InvalidInput(f"{name} has {len(sizes)} axes: pass at most {MAX_AXES}, reshaping the value first.")
     if any(isinstance(size, bool) or not isinstance(size, Integral) or int(size) < 1 for size in sizes):
-        raise InvalidInput(f"{name}={value!r} must hold whole numbers of at least 1: pass a shape such as (89, 89).")
+        raise InvalidInput(
+            f"{name}={shown(value)} must hold whole numbers of at least 1: pass a shape such as (89, 89)."
+        )
     result = tuple(int(size) for size in sizes if isinstance(size, Integral))
     if math.prod(result) > MAX_DIMENSION:
-        raise InvalidInput(f"{name}={value!r} has more than {MAX_DIMENSION} entries: split the value first.")
+        raise InvalidInput(f"{name}={shown(value)} has more than {MAX_DIMENSION} entries: split the value first.")
     return result
 
 
 def whole_number(name: str, value: object, minimum: int = 1) -> int:
     """An integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidInput(f"{name}={value!r} is not a whole number: pass an int of at least {minimum}.")
+        raise InvalidInput(f"{name}={shown(value)} is not a whole number: pass an int of at least {minimum}.")
     if int(value) < minimum:
-        raise InvalidInput(f"{name}={value} must be at least {minimum}: pass a larger whole number.")
+        raise InvalidInput(f"{name}={shown(value)} must be at least {minimum}: pass a larger whole number.")
     return int(value)
 
 
 def choice(name: str, value: object, allowed: Sequence[object]) -> None:
-    """One of a short list of allowed values."""
-    if value not in allowed or isinstance(value, bool):  # True == 1
+    """One of a short list of allowed values, by type too: True is not 1."""
+    if not any(type(value) is type(option) and value == option for option in allowed):
         raise unknown(name, value, allowed)
 
 
@@ -132,10 +162,10 @@ def unknown(name: str, value: object, allowed: Iterable[object]) -> InvalidInput
     import difflib
 
     known = {str(option): option for option in allowed}
-    near = difflib.get_close_matches(str(value), known, 1)
+    near = difflib.get_close_matches(value[:60], known, 1) if isinstance(value, str) else []
     perhaps = f"perhaps {known[near[0]]!r} is meant, else " if near else ""
     options = ", ".join(repr(option) for option in known.values())
-    return InvalidInput(f"{name}={value!r} is not known: {perhaps}choose one of {options}.")
+    return InvalidInput(f"{name}={shown(value)} is not known: {perhaps}choose one of {options}.")
 
 
 def generator(rng: object) -> np.random.Generator | None:
@@ -143,7 +173,7 @@ def generator(rng: object) -> np.random.Generator | None:
     if rng is None or isinstance(rng, np.random.Generator):
         return rng
     raise InvalidInput(
-        f"rng={rng!r} is not a NumPy generator: leave it out for a private release, "
+        f"rng={shown(rng)} is not a NumPy generator: leave it out for a private release, "
         "or pass numpy.random.default_rng(seed) for an experiment."
     )
 
@@ -157,25 +187,79 @@ def real_array(
     repair: str = "clean or clip the value before release.",
 ) -> NDArray[np.float64]:
     """A finite real array of any shape, as float64; ``kinds`` are the NumPy kinds of dtype that will do."""
-    result = _as_array(value, name, form)
-    if result.dtype.kind not in kinds:
-        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: {_conversion(value, result.dtype.kind)}")
-    converted = result.astype(np.float64, copy=False)
+    converted = floats(numeric_array(value, name, kinds, form), name)
     finite = np.isfinite(converted)
     if not finite.all():
-        position = tuple(int(i) for i in np.argwhere(~finite)[0])
-        where = list(position) if position else ""
-        raise InvalidInput(f"{name}{where}={converted[position]} is not finite: {repair}")
+        place = _first(~finite)
+        raise InvalidInput(f"{_entry(name, place)}={converted[place]} is not finite: {repair}")
     return converted
 
 
+def numeric_array(value: ArrayLike, name: str = "value", kinds: str = "iuf", form: str = _FORM) -> NDArray[Any]:
+    """An array of numbers in the type that they came in."""
+    result = _as_array(value, name, form)
+    if result.dtype.kind not in kinds:
+        raise InvalidInput(f"{name}.dtype={result.dtype} is not numeric: {_conversion(value, result.dtype.kind)}")
+    return result
+
+
+def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
+    """The same numbers as float64, or none: rounded ones of neighbours could lie further apart than they do.
+
+    >>> floats(np.array([2**53 + 1]))
+    Traceback (most recent call last):
+    ...
+    lessnoise.errors.InvalidInput: value[0]=9007199254740993 is beyond 2^53, where float64 skips whole numbers: ...
+    """
+    if values.dtype.kind in "iuO" and values.size and not -WHOLE <= int(values.min()) <= int(values.max()) <= WHOLE:
+        place = _first((values > WHOLE) | (values < -WHOLE))
+        raise InvalidInput(
+            f"{_entry(name, place)}={values[place]} is beyond 2^53, where float64 skips whole numbers: subtract a "
+            "public number first, divide by one, or use integer noise (discrete_gaussian)."
+        )
+    with np.errstate(over="ignore"):
+        converted = values.astype(np.float64, copy=False)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        wrong = (converted != values) & ~np.isnan(values)
+        if wrong.any():
+            place = _first(wrong)
+            raise InvalidInput(
+                f"{_entry(name, place)}={values[place]} lies between two numbers of float64: convert the value to "
+                "float64 before its sensitivity is computed."
+            )
+    return converted
+
+
+def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(wrong)[0])
+
+
+def _entry(name: str, place: tuple[int, ...]) -> str:
+    return f"{name}{list(place)}" if place else name
+
+
 def _as_array(value: ArrayLike, name: str, form: str = _FORM) -> NDArray[Any]:
-    """As NumPy has it; entries that a mask hides are not released with the others."""
+    """As NumPy has it, if nothing is rounded to a common type; entries that a mask hides are not released."""
     unmasked(value, name)
     try:
-        return np.asarray(value)
-    except (ValueError, TypeError):
-        raise InvalidInput(f"{name} is not a rectangular array: {form}") from None
+        result = np.asarray(value)
+    except Exception:  # each library has errors of its own
+        raise InvalidInput(f"{name} is not a rectangular array of numbers: {form}") from None
+    if result.dtype.kind == "f":
+        for place, part in enumerate(_parts(value)):
+            if not isinstance(part, float):
+                own = f"{name}[{place}]"
+                floats(np.array(part, dtype=object) if isinstance(part, int) else _as_array(part, own), own)
+    return result
+
+
+def _parts(value: Any) -> Iterable[Any]:  # noqa: ANN401
+    """What may be of several types: the entries of a list, the columns of a table. An array has one type."""
+    if hasattr(value, "iloc") and hasattr(value, "columns"):  # pandas, which allows a name twice
+        return [value.iloc[:, place] for place in range(len(value.columns))]
+    if hasattr(value, "columns"):  # Polars has their names there, Arrow themselves
+        return [value[column] if isinstance(column, str) else column for column in value.columns]
+    return () if hasattr(value, "__array__") or not hasattr(value, "__len__") else value
 
 
 def unmasked(value: object, name: str) -> None:
@@ -205,46 +289,110 @@ def _conversion(value: object, kind: str) -> str:
     return remedies.get(kind, "convert it to float64 first.")
 
 
+def text(name: str, value: object) -> str:
+    """A str that every file and terminal can hold: no half of a surrogate pair."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name}={shown(value)} is not text: pass a str.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{name}={shown(value)} is not valid Unicode: pass text without lone surrogates.") from None
+    return value
+
+
+def entries(name: str, value: object) -> tuple[Any, ...]:
+    """A list or tuple, at least one entry long."""
+    if not isinstance(value, (list, tuple)) or not value:
+        raise InvalidInput(f"{name}={shown(value)} is not a list: pass one with at least one entry.")
+    return tuple(value)
+
+
+def numbers(name: str, values: object) -> tuple[float, ...]:
+    """Finite numbers, in a list, a tuple or a vector."""
+    if not isinstance(values, (list, tuple, np.ndarray)):
+        raise InvalidInput(f"{name}={shown(values)} is not a sequence: pass a list of numbers.")
+    if all(type(value) is float and math.isfinite(value) for value in values):
+        return tuple(values)
+    return tuple(number(f"{name}[{place}]", value) for place, value in enumerate(values))
+
+
 def json_object(text: object, name: str) -> dict[str, Any]:
     """The fields of a description that was stored as JSON."""
     try:
-        found = json.loads(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        found = json.loads(text, object_pairs_hook=_once)  # type: ignore[arg-type]
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InvalidInput(f"{name}={_short(text)} is not a JSON object: pass what to_json returned.")
+        raise InvalidInput(f"{name}={shown(text)} is not a JSON object: pass what to_json returned.")
     return found
 
 
-def fields(values: object, needed: Iterable[str], name: str) -> dict[str, Any]:
-    """A stored description with all its fields."""
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise InvalidInput(f"field {shown(twice)} is there twice in one JSON object: keep the one that is meant.")
+    return found
+
+
+def fields(
+    values: object, needed: Iterable[str], name: str, optional: Iterable[str] | None = (), schema: int | None = None
+) -> dict[str, Any]:
+    """A stored description with all its fields and no others; what they hold is checked by what is built from them.
+
+    ``optional=None`` lets any other field be there too.
+
+    >>> fields({"lower": 0.0, "uper": 1.0}, ("lower", "upper"), "bracket")
+    Traceback (most recent call last):
+    ...
+    lessnoise.errors.InvalidInput: bracket lacks 'upper': pass all that to_dict returned.
+    """
     if not isinstance(values, dict):
-        raise InvalidInput(f"{name}={_short(values)} is not a dict: pass what to_dict returned.")
-    missing = [field for field in needed if field not in values]
+        raise InvalidInput(f"{name}={shown(values)} is not a dict: pass what to_dict returned.")
+    names = list(needed)
+    if schema is not None and (type(values.get("schema")) is not int or values["schema"] != schema):
+        raise InvalidInput(
+            f"schema={shown(values.get('schema'))} is not {schema}: this {name} was written by another version of "
+            "lessnoise; read it with that version."
+        )
+    missing = [field for field in names if field not in values]
     if missing:
         raise InvalidInput(f"{name} lacks {', '.join(map(repr, missing))}: pass all that to_dict returned.")
+    extra = set(values) - {
+        *names,
+        *(values if optional is None else optional),
+        *(() if schema is None else ("schema",)),
+    }
+    if extra:
+        some = ", ".join(shown(field) for field in sorted(extra, key=str)[:3])
+        raise InvalidInput(f"{name} has {some}, which it does not know: pass only what to_dict returned.")
     return values
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def members(kind: type, values: object, name: str | None = None) -> dict[str, Any]:
+    """The fields of a dataclass from its stored description."""
+    return fields(values, [field.name for field in dataclasses.fields(kind)], name or kind.__name__.lower())
 
 
 def shaped_array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
     """A real array of exactly the expected shape: float32 as it is, all else as float64. NaN is looked for later."""
-    result = _as_array(value, name)
-    if result.dtype.kind not in "iuf" or result.shape != expected:
-        array(value, expected, name)
-    return result if result.dtype == np.float32 else result.astype(np.float64, copy=False)
+    result = fitting(numeric_array(value, name), expected, name)
+    return result if result.dtype == np.float32 else floats(result, name)
 
 
 def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
     """A finite real array of exactly the expected shape, as float64."""
-    converted = real_array(value, name)
-    if converted.shape != expected:
+    return fitting(real_array(value, name), expected, name)
+
+
+def fitting(values: NDArray[Any], expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
+    """An array of exactly the expected shape."""
+    if values.shape != expected:
         raise InvalidInput(
-            f"{name}.shape={converted.shape} differs from the mechanism's shape={expected}: "
+            f"{name}.shape={values.shape} differs from the mechanism's shape={expected}: "
             "build the mechanism for this shape or reshape the value."
         )
-    return converted
+    return values

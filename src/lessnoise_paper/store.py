@@ -88,6 +88,7 @@ def save(out: Path, experiment: Experiment, parameters: Numbers, result: Result,
         "private": False,
         "seconds": round(seconds, 2),
         "files": {name: sha256(content) for name, content in result.files.items()},
+        "digest": _digest(result.numbers),
         "numbers": result.numbers,
     }
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
@@ -95,16 +96,21 @@ def save(out: Path, experiment: Experiment, parameters: Numbers, result: Result,
     write_folder(out, {**files, f"{DATA}/{experiment.name}.json": text.encode()}, force=True)
 
 
+def _digest(numbers: object) -> str:
+    return sha256(json.dumps(numbers, sort_keys=True).encode())
+
+
 def load(out: Path, experiment: Experiment, parameters: Numbers) -> dict[str, Any] | None:
     """The stored record, if it was made by this code with these parameters and nothing was changed since."""
     path = out / DATA / f"{experiment.name}.json"
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if record["fingerprint"] != fingerprint(experiment, parameters):
+        good = record["fingerprint"] == fingerprint(experiment, parameters)
+        if not good or record["digest"] != _digest(record["numbers"]):
             return None
         for name, digest in record["files"].items():
             if sha256((out / FIGURES / name).read_bytes()) != digest:
                 return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return record

@@ -149,20 +149,37 @@ def _built_in(name: str, law: Law | None, value: Array, neighbour: Array, output
         if log_density_ratio.dispatch(type(law)) is log_density_ratio.dispatch(object):
             unfit = f"the densities of {type(law).__name__} are not known"
         known = law
-        return Attack(name, lambda outputs: likelihood(known, outputs), unfit, log_odds=True)
+        return Attack(name, _definite(lambda outputs: likelihood(known, outputs)), unfit, log_odds=True)
     elif name == "rounding" and not (
         np.array_equal(value, np.rint(value)) and np.array_equal(neighbour, np.rint(neighbour))
     ):
         unfit = "the value and the neighbour are not whole numbers"
-    return Attack(name, BUILT_IN.get(name, projection), unfit)
+    return Attack(name, _definite(BUILT_IN.get(name, projection)), unfit)
+
+
+def _definite(score: Score) -> Score:
+    """Outputs so far away that a score is infinity less infinity say nothing: 0."""
+
+    def definite(outputs: Outputs) -> Array:
+        with np.errstate(all="ignore"):
+            found = score(outputs)
+        return np.where(np.isnan(found), 0.0, found)
+
+    return definite
 
 
 def custom(function: Callable[..., Any]) -> Attack:
-    """A caller's score: from outputs of shape (releases, ...) to one number a release."""
+    """A caller's score: from outputs of shape (releases, ...) to one number a release. Both arrays are copies."""
     name = str(getattr(function, "__name__", type(function).__name__))
 
     def score(outputs: Outputs) -> Array:
-        result = np.asarray(function(outputs.array), dtype=np.float64)
+        found = function(outputs.array.copy())
+        try:
+            result = np.array(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"attack {name!r} returned {type(found).__name__}, not numbers: return one number for each row."
+            ) from None
         if result.shape != (len(outputs.array),):
             raise InvalidInput(
                 f"attack {name!r} returned scores of shape={result.shape} for {len(outputs.array)} outputs: "

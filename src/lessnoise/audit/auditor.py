@@ -12,10 +12,10 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.audit import attacks as attack_module
-from lessnoise.audit.guessing import Question, Rule, choose
+from lessnoise.audit.guessing import Question, Rule, choose, coin_probability, fewest_batches
 from lessnoise.audit.outputs import Outputs
 from lessnoise.audit.report import AttackResult, AuditReport, Evidence
-from lessnoise.audit.target import Target, guarantee, inputs, target_of
+from lessnoise.audit.target import Calls, Target, guarantee, inputs, target_of
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def audit(
     ``claim`` is (epsilon, delta) or a Guarantee; left out, it is the description's own. ``attacks`` are names, or
     functions from outputs (releases, ...) to one score each, high where an output looks like a release of ``value``.
     ``samples`` counts all releases. One in eight chooses attack and thresholds, the others test that choice once, so
-    that the ``confidence`` is true: a claim that holds is refuted with probability 1 - confidence at most.
+    that the ``confidence`` is true: a claim that holds is refuted with probability 1 - confidence at most. Attacks see
+    outputs and nothing else: which input an output comes from is a fair coin that neither its place in a batch nor the
+    order of calls gives away.
 
     ``workers`` are threads: one a core, but a single one for functions that draw from a generator of their own.
     Attacks are called from these threads too.
@@ -89,15 +91,21 @@ def audit(
     threads = _cores() if workers is None else validation.whole_number("workers", workers)
     generator = validation.generator(rng) or np.random.default_rng()
     entropy = [int(word) for word in generator.integers(0, 2**32, 8)]
-    probe = target.release(first, 1, np.random.default_rng([*entropy, 0]))
+    noise, coins = entropy[:4], entropy[4:]  # what the mechanism draws from says nothing about the coins
+    probe = target.release(first, 1, np.random.default_rng([*noise, 0]))
     fit, unfit = attack_module.resolve(attacks, target.law, first, second, probe.shape[1:])
 
     trained = min(samples // _TRAINING_SHARE, _LONGEST_TRAINING)
     tested = samples - trained
     size = min(max(_ENTRIES // max(probe[0].size, 1), 1), _LONGEST_BATCH)
+    if target.calls is Calls.MANY_VOUCHED:
+        size = min(size, max(tested // fewest_batches(0.5 * error), 1))
     # Half of the error for the bound of delta, half for that of epsilon: both hold together.
     questions = (Question(epsilon=claimed.epsilon), Question(delta=claimed.delta))
-    run = _Run(target, first, second, tuple(fit), threads if workers or target.parallel else 1, entropy, size)
+    run = _Run(
+        *(target, first, second, probe.shape[1:], tuple(fit)),
+        *(threads if workers or target.parallel else 1, noise, coins, size),
+    )
     with _progress(progress, -(-trained // size) + -(-tested // size)) as advance:
         seen, truth = run.scores(trained, advance)
         chosen = [
@@ -105,12 +113,13 @@ def audit(
             for attack, row in zip(fit, seen, strict=True)
         ]
         counts = run.counts(tested, [[rule for _, rule in both] for both in chosen], advance)
+    vouched = target.calls is Calls.MANY_VOUCHED
     results = tuple(
         AttackResult(
             attack.name,
             *(
-                _evidence(question, rule, int(right), int(wrong), tested, 0.5 * error)
-                for question, (_, rule), (right, wrong) in zip(questions, both, hits, strict=True)
+                _evidence(question, rule, (int(right), int(wrong)), int(squares) if vouched else 0, tested, 0.5 * error)
+                for question, (_, rule), (right, wrong, squares) in zip(questions, both, hits, strict=True)
             ),
         )
         for attack, both, hits in zip(fit, chosen, counts, strict=True)
@@ -129,20 +138,27 @@ def audit(
     )
 
 
-def _evidence(question: Question, rule: Rule, right: int, wrong: int, trials: int, error: float) -> Evidence:
-    return Evidence(question.lower_bound(right, wrong, trials, rule.sides, error), right, wrong, trials, rule)
+def _evidence(
+    question: Question, rule: Rule, hits: tuple[int, int], squares: int, trials: int, error: float
+) -> Evidence:
+    right, wrong = hits
+    by_chance = squares > 0 and coin_probability(right - wrong, squares) > error
+    bound = 0.0 if by_chance else question.lower_bound(right, wrong, trials, rule.sides, error)
+    return Evidence(bound, right, wrong, trials, rule)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Releases of both inputs in batches, each with a generator of its own: the result depends on no worker's pace."""
+    """Releases of both inputs in batches, each with generators of its own: the result depends on no worker's pace."""
 
     target: Target
     value: Array
     neighbour: Array
+    shape: tuple[int, ...]
     attacks: tuple[Attack, ...]
     workers: int
-    entropy: list[int]
+    noise: list[int]
+    coins: list[int]
     size: int
 
     def batches(self, stage: int, count: int) -> Iterator[tuple[int, int, int]]:
@@ -151,16 +167,33 @@ class _Run:
             yield stage, index, min(self.size, count - start)
 
     def batch(self, stage: int, index: int, count: int) -> tuple[list[Array], NDArray[np.bool_]]:
-        """Scores of every attack on fresh releases, and which of these are of the value: a fair coin each."""
-        rng = np.random.default_rng([*self.entropy, stage, index])
-        ours = int(rng.binomial(count, 0.5))
-        parts = [
-            self.target.release(given, many, rng)
-            for given, many in ((self.value, ours), (self.neighbour, count - ours))
-            if many
-        ]
-        outputs = Outputs(np.concatenate(parts), self.value, self.neighbour)
-        return [attack.score(outputs) for attack in self.attacks], np.arange(count) < ours
+        """Scores of every attack on fresh releases, and which of these are of the value: a fair coin each.
+
+        Each row has the input that its own coin says, so the place of a row tells nothing. Where one call makes many
+        releases, another coin says which input is asked for first.
+        """
+        coins, rng = (np.random.default_rng([*words, stage, index]) for words in (self.coins, self.noise))
+        truth = coins.random(count) < 0.5
+        array = np.empty((count, *self.shape))
+        if self.target.calls is Calls.ONE:
+            for row, ours in enumerate(truth):
+                array[row] = self._released(self.value if ours else self.neighbour, 1, rng)[0]
+        else:
+            worlds = [(self.value, truth), (self.neighbour, ~truth)]
+            for given, rows in worlds if coins.random() < 0.5 else worlds[::-1]:
+                if rows.any():
+                    array[rows] = self._released(given, int(np.count_nonzero(rows)), rng)
+        outputs = Outputs(array, self.value, self.neighbour)
+        return [attack.score(outputs) for attack in self.attacks], truth
+
+    def _released(self, given: Array, count: int, rng: np.random.Generator) -> Array:
+        result = self.target.release(given, count, rng)
+        if result.shape[1:] != self.shape:
+            raise InvalidInput(
+                f"{self.target.name} returned outputs of shape={self.shape} and of shape={result.shape[1:]}: wrap it "
+                "to return one shape for both inputs."
+            )
+        return result
 
     def scores(self, count: int, advance: Callable[[], None]) -> tuple[Array, Array]:
         """Training: all scores, one row an attack, and the truth."""
@@ -172,7 +205,7 @@ class _Run:
         return np.concatenate(rows, axis=1), np.concatenate(truths).astype(np.float64)
 
     def counts(self, count: int, rules: list[list[Rule]], advance: Callable[[], None]) -> NDArray[np.int64]:
-        """Testing: right and wrong guesses of each attack and question."""
+        """Testing: of each attack and question right guesses, wrong ones, and the squares of batches' surpluses."""
 
         def judge(task: tuple[int, int, int]) -> NDArray[np.int64]:
             scores, truth = self.batch(*task)
@@ -180,18 +213,19 @@ class _Run:
                 [[_judged(rule, row, truth) for rule in both] for row, both in zip(scores, rules, strict=True)]
             )
 
-        total = np.zeros((len(self.attacks), 2, 2), dtype=np.int64)
+        total = np.zeros((len(self.attacks), 2, 3), dtype=np.int64)
         for counted in _in_threads(judge, self.batches(2, count), self.workers):
             total += counted
             advance()
         return total
 
 
-def _judged(rule: Rule, scores: Array, truth: NDArray[np.bool_]) -> tuple[int, int]:
-    """Right and wrong guesses."""
+def _judged(rule: Rule, scores: Array, truth: NDArray[np.bool_]) -> tuple[int, int, int]:
+    """Right guesses, wrong ones, and the square of the difference."""
     ours, theirs = rule.guesses(scores)
     right = int(np.count_nonzero(ours & truth)) + int(np.count_nonzero(theirs & ~truth))
-    return right, int(np.count_nonzero(ours)) + int(np.count_nonzero(theirs)) - right
+    wrong = int(np.count_nonzero(ours)) + int(np.count_nonzero(theirs)) - right
+    return right, wrong, (right - wrong) ** 2
 
 
 def _in_threads(function: Callable[[Any], _T], tasks: Iterable[Any], workers: int) -> Iterator[_T]:

@@ -138,6 +138,29 @@ def _wilson_upper(hits: Array, trials: Array | float, z: float) -> Array:
     return result
 
 
+def coin_probability(surplus: int, squares: int) -> float:
+    """How likely fair coins alone, one a batch, make such a surplus of right guesses; rounded up.
+
+    A function that makes many releases in one call may keep state, share noise among them, or show how many were asked
+    for. Even if it ignores its input, its outputs then tell the two calls of a batch apart, but not which of them is
+    for the value: a coin decides that. So the sum of +-s_b over the batches' surpluses s_b is what chance makes of
+    such outputs, and passes t with probability exp(-t^2/(2 sum s_b^2)) at most (Hoeffding 1963).
+
+    >>> f"{coin_probability(30, 30):.1e}"  # one more right guess in each of 30 batches
+    '3.1e-07'
+    """
+    return math.exp(-0.5 * surplus**2 / squares) * (1.0 + _SAFE) if surplus > 0 else 1.0
+
+
+def fewest_batches(error: float) -> int:
+    """So many that a leak in all of them is not taken for chance.
+
+    >>> fewest_batches(0.0005)
+    64
+    """
+    return max(64, math.ceil(-8.0 * math.log(error)))
+
+
 def choose(
     scores: Array, truth: Array, question: Question, tested: int, error: float, *, log_odds: bool = False
 ) -> tuple[float, Rule]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.counts import Dawa, Hierarchy
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squared_budget
@@ -241,7 +240,7 @@ def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
     # Opposite corners share no node of the tree below its root.
     shift = np.zeros(shape)
     shift.flat[0] = sensitivity
-    if law.neighbours is Neighbours.REPLACE:
+    if law.change == "moved":
         shift.flat[0], shift.flat[-1] = 0.5 * sensitivity, -0.5 * sensitivity
     return shift
 
@@ -311,7 +310,7 @@ def distance(law: Law, shift: Array) -> float:
     flat = shift.ravel()
     if law.norm == "one-sided linf":  # one individual moves all entries the same way
         return math.inf if flat.min() < 0.0 < flat.max() else float(np.abs(flat).max())
-    if isinstance(law, Hierarchy) and law.neighbours is Neighbours.REPLACE:
+    if isinstance(law, Hierarchy) and law.change == "moved":
         # A replaced individual takes away at most half of the sensitivity, and adds at most half.
         return 2.0 * float(max(flat[flat > 0.0].sum(), -flat[flat < 0.0].sum()))
     if law.norm == "outer product":

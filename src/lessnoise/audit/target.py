@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from lessnoise import validation
 from lessnoise.audit.laws import ROUNDING, distance, release_many, worst_shift
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
-from lessnoise.mechanism.families.discrete_sampler import integer_array
+from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, integer_array, squared_budget
 from lessnoise.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.law import Law
 
     Array = NDArray[np.float64]
+
+
+class Calls(Enum):
+    """How releases are asked for."""
+
+    ONE = "one release a call"
+    MANY = "many a call, known to be independent"
+    MANY_VOUCHED = "many a call, said to be independent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,7 @@ class Target:
     release: Callable[[Array, int, np.random.Generator], Array]
     law: Law | None
     parallel: bool
+    calls: Calls
 
 
 def worst_neighbour(mechanism: Mechanism, value: ArrayLike) -> Array:
@@ -71,14 +82,17 @@ def inputs(mechanism: object, value: ArrayLike, neighbour: ArrayLike | None) -> 
             integer_array(first, mechanism.shape)
             integer_array(second, mechanism.shape)
         apart = distance(mechanism.law, second - first)
-        if apart > mechanism.sensitivity * (1.0 + ROUNDING):
+        covered = mechanism.sensitivity
+        if isinstance(mechanism.law, DiscreteGaussian):
+            covered = max(covered, math.sqrt(squared_budget(covered)))
+        if apart > covered * (1.0 + ROUNDING):
             raise InvalidInput(
                 f"neighbour lies {apart:g} from value in the {mechanism.law.norm} norm, beyond the mechanism's "
                 f"sensitivity={mechanism.sensitivity:g}: pass two inputs that the claim covers."
             )
     if np.array_equal(first, second):
         raise InvalidInput("neighbour equals value: pass two different inputs, as far apart as neighbours can be.")
-    return first, second
+    return first.copy(), second.copy()  # the caller's own may change while the audit runs
 
 
 def guarantee(mechanism: object, claim: Guarantee | tuple[float, float] | None) -> Guarantee:
@@ -102,7 +116,7 @@ def target_of(mechanism: object) -> Target:
         def release(value: Array, count: int, rng: np.random.Generator) -> Array:
             return release_many(described.law, value, count, rng)
 
-        return Target(mechanism.name, release, mechanism.law, parallel=True)
+        return Target(mechanism.name, release, mechanism.law, parallel=True, calls=Calls.MANY)
     if not callable(mechanism):
         raise InvalidInput(f"mechanism={mechanism!r} is neither a Mechanism nor a function: pass one of them.")
     return _from_function(mechanism)
@@ -126,7 +140,8 @@ def _from_function(function: Callable[..., Any]) -> Target:
         return np.stack([_numbers(name, function(value.copy()[()], **options)) for _ in range(count)])
 
     # Without our generator it draws from its own, which may not be made for several threads.
-    return Target(name, release, None, parallel="rng" in known)
+    calls = Calls.MANY_VOUCHED if "size" in known else Calls.ONE
+    return Target(name, release, None, parallel="rng" in known, calls=calls)
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:
@@ -137,8 +152,12 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 
 
 def _numbers(name: str, output: object) -> Array:
+    """A copy, since a function may give out one array of its own over and over."""
     try:
-        result = np.asarray(output, dtype=np.float64)
+        given = np.asarray(output)
+        if given.dtype.kind == "c":
+            raise TypeError(given.dtype)
+        result = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
             f"{name} returned {type(output).__name__}, not numbers: wrap it to return numbers."

@@ -45,7 +45,8 @@ def main(
     """Release arrays under differential privacy, and see what each mechanism really guarantees.
 
     Exit codes: 0 done; 1 a claim fails or a test finds something; 2 bad input, and nothing was drawn, spent or written;
-    3 a report is written but incomplete; 130 interrupted; 141 the reader of the output has gone.
+    3 a report is written but incomplete; 4 something was paid for or written, and what came after failed, as the
+    message says; 130 interrupted; 141 the reader of the output has gone.
 
     Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
     """

@@ -99,11 +99,14 @@ def _print(report: AuditReport, notes: list[str]) -> None:
     from rich.table import Table
 
     from lessnoise.audit.report import percent
+    from lessnoise.cli.terminal import literal
     from lessnoise.guarantees import Claim
     from lessnoise.rounding import down, up
 
     claim = report.claim
-    table = Table(title=f"{report.mechanism}: {report.samples:,} releases, {report.trained:,} of them for training")
+    table = Table(
+        title=f"{literal(report.mechanism)}: {report.samples:,} releases, {report.trained:,} of them for training"
+    )
     table.add_column("attack")
     for title in (f"delta({up(claim.epsilon)}) ≥", "right", "wrong", f"epsilon({up(claim.delta)}) ≥", "right", "wrong"):
         table.add_column(title, justify="right")
@@ -120,7 +123,7 @@ def _print(report: AuditReport, notes: list[str]) -> None:
         )
     out = console()
     out.print(table)
-    source = f"  ({claim.source})" if isinstance(claim, Claim) and claim.source else ""
+    source = f"  ({literal(claim.source)})" if isinstance(claim, Claim) and claim.source else ""
     out.print(f"claimed ({up(claim.epsilon)}, {up(claim.delta)}){source}")
     out.print(
         f"with {percent(report.confidence)} confidence delta >= {down(report.delta, 3)}, by the {report.delta_attack} "
@@ -129,9 +132,9 @@ def _print(report: AuditReport, notes: list[str]) -> None:
     word = "[bold red]refuted[/]" if report.refuted else "[bold]not refuted[/], which is no proof: see lessnoise check"
     out.print(f"verdict: the claim is {word}")
     for name, reason in report.skipped:
-        out.print(f"not run: {name}, because {reason}")
+        out.print(f"not run: {name}, because {literal(reason)}")
     for note in notes:
-        out.print(f"note: {note}")
+        out.print(f"note: {literal(note)}")
 
 
 def _bold(text: str, chosen: bool) -> str:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from typing import Any
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lessnoise.cli.output import drop_output
+from lessnoise.cli.output import drop_output, silence
 from lessnoise.cli.plugins import added_commands
-from lessnoise.errors import LessnoiseError
+from lessnoise.errors import LessnoiseError, PaidNotReleased, SpendUnknown
+from lessnoise.harmless import printable
+from lessnoise.release.payment import IN_MEMORY, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lessnoise.ledger import Receipt
 
 EXIT_FAILED_CLAIM = 1
 EXIT_BAD_INPUT = 2
+EXIT_PAID = 4  # 3 is a report that is not complete
 EXIT_INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 
 
@@ -43,9 +56,14 @@ class OneSentenceGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run the command; errors of ours, of files and of memory become a sentence."""
+        code = EXIT_BAD_INPUT
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except PaidNotReleased as error:
+            message, code = _rescued(error), EXIT_PAID
+        except SpendUnknown as error:  # it may be paid for
+            message, code = str(error), EXIT_PAID
         except LessnoiseError as error:
             message = str(error)
         except BrokenPipeError:
@@ -56,13 +74,75 @@ class OneSentenceGroup(TyperGroup):
             message = (
                 "there is not enough memory for this shape: release it in parts, each with its share of the budget."
             )
-        except KeyboardInterrupt:
-            typer.echo("interrupted: no half-written file is left.", err=True)
-            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except KeyboardInterrupt as interrupt:
+            notes = getattr(interrupt, "__notes__", [])
+            typer.echo(f"interrupted: {notes[0] if notes else 'no half-written file is left.'}", err=True)
+            raise typer.Exit(EXIT_PAID if notes else getattr(interrupt, "code", EXIT_INTERRUPTED)) from None
         else:
             return result
-        typer.echo(f"error: {message}", err=True)
-        raise typer.Exit(EXIT_BAD_INPUT)
+        typer.echo(f"error: {printable(message)}", err=True)
+        raise typer.Exit(code)
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asks the process to end, which is to be as orderly as Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        self.code = 128 + number
+
+
+@contextlib.contextmanager
+def orderly() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what goes on in this context as Ctrl-C does: a payment is told, and nothing half left."""
+
+    def end(number: int, _: object) -> None:
+        raise Terminated(number)
+
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    wanted = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {each: signal.getsignal(each) for each in wanted if signal.getsignal(each) is signal.SIG_DFL}
+    try:
+        for each in before:
+            signal.signal(each, end)
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextlib.contextmanager
+def reporting(done: str) -> Iterator[None]:
+    """All is paid and written, and only words about it are left: what fails now must not say otherwise."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"{done}.")
+        raise
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            silence()  # what is still to be printed would fail again
+        typer.echo(f"error: {done}, but what is printed about it failed: {reason(error)}.", err=True)
+        raise typer.Exit(EXIT_PAID) from None
+
+
+def paid_words(receipt: Receipt | None) -> str:
+    """For a sentence about what was paid and written."""
+    return "" if receipt is None else f"paid for (record {receipt.id}) and "
+
+
+def _rescued(error: PaidNotReleased) -> str:
+    """The sentence; a noisy value that could not be written to its place is written to a temporary folder."""
+    if error.release is None or error.advice != IN_MEMORY:
+        return str(error)
+    try:
+        place = Path(tempfile.mkdtemp(prefix="lessnoise-")) / "noisy.npy"
+        error.release.write(place)
+    except Exception as second:
+        return f"{error.failure}; the noisy value is lost ({second}), and to make it again costs again."
+    return f"{error.failure}; the noisy value is kept in {place}, with its certificate."
 
 
 def _name(error: OSError) -> str:
@@ -101,7 +181,7 @@ def _tell_usage(error: Any) -> None:  # noqa: ANN401
         typer.echo(context.get_help(), err=True)
         return
     command = "lessnoise" if context is None else context.command_path
-    typer.echo(f"error: {_clause(error, context, command)}; see '{command} --help'.", err=True)
+    typer.echo(printable(f"error: {_clause(error, context, command)}; see '{command} --help'."), err=True)
 
 
 def _clause(error: Any, context: Any, command: str) -> str:  # noqa: ANN401

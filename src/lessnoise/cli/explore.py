@@ -32,7 +32,7 @@ def explore(
     if out is not None:
         text = page().encode()
         files.write_together({out: lambda file: file.write(text)}, force)
-        print_json({"wrote": str(out)}) if json else console().print(f"wrote {out}")
+        print_json({"wrote": str(out)}) if json else console().print(f"wrote {out}", markup=False)
         return
     with ExplorerServer(port) as server:
         try:

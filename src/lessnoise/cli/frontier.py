@@ -67,4 +67,4 @@ def frontier(
         )
     console().print(table)
     if out is not None:
-        console().print(f"wrote {out}")
+        console().print(f"wrote {out}", markup=False)

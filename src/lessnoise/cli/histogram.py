@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise.cli.entry import orderly, paid_words, reporting
 from lessnoise.cli.options import (
     AsJson,
     Delta,
@@ -18,6 +20,7 @@ from lessnoise.cli.options import (
     NeighboursOption,
     Partition,
     UnsafeSeed,
+    ledger_files,
     parse_shape,
     seeded,
 )
@@ -25,6 +28,10 @@ from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down
+
+if TYPE_CHECKING:
+    from lessnoise.ledger import Ledger
+    from lessnoise.tasks.histogram import HistogramRelease
 
 
 def histogram(
@@ -63,52 +70,62 @@ def histogram(
     Example: [bold]lessnoise histogram trips.parquet --x Lon --y Lat --bins 89x89 --bounds -74.05:-73.75,40.6:40.9
     --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
+    from lessnoise.engines import engine_name
     from lessnoise.errors import ClaimWarning
+    from lessnoise.files import check_apart
     from lessnoise.ledger import Ledger
     from lessnoise.query import Histogram, Unit
-    from lessnoise.tasks.histogram import check_folder, private_histogram
+    from lessnoise.release.payment import Payment
+    from lessnoise.tasks.histogram import check_folder, contents, file_names, planned, reserved, write_staged
 
     rng = seeded(seed)
     formats = output_format or ["parquet"]
     check_folder(out, formats, force)
+    source = _source(data, table)
+    outputs = [out / name for name in file_names(formats)]
+    for each in _files(data):
+        check_apart(outputs, {"data": each})
+    check_apart(outputs, ledger_files(ledger))
     names = [x] if y is None else [x, y]
     query = Histogram.grid(names, bins=_bins(bins), bounds=_bounds(bounds), outside=outside)
     protected = Unit(unit, max_rows)
     budget = None if ledger is None else Ledger.open(ledger)
-    with progress_bar(quiet=json) as progress, warnings.catch_warnings(record=True) as caught:
+    with orderly(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
-        result = private_histogram(
-            _source(data, table),
-            query,
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-            neighbours=neighbours,
-            unit=protected,
-            engine=engine,
-            postprocess=post or (),
-            rng=rng,
-            progress=progress,
-            ledger=budget,
-            partition=partition,
-        )
-    written = result.save(out, formats, force)
+        plan = planned(query, epsilon, delta, mechanism, neighbours, protected, post or ())
+        trial = contents(plan.trial(), formats)  # a name that cannot be drawn or written shows here
+        with progress_bar(quiet=json) as progress:
+            answer = plan.answer(source, engine, progress)
+        with reserved(trial, out, force) as staged:
+            result = plan.release(answer, engine_name(source, engine), rng=rng, ledger=budget, partition=partition)
+            with Payment(budget, result.release.receipt, result.release) as payment:
+                written = write_staged(contents(result, formats), out, staged, payment)
+    with reporting(f"{out} is {paid_words(result.release.receipt)}written"):
+        _report(result, written, budget, [str(warning.message) for warning in caught], json)
+
+
+def _report(
+    result: HistogramRelease, written: list[Path], budget: Ledger | None, warned: list[str], json: bool
+) -> None:
+
     certificate = result.certificate
     if json:
         print_json({**result.to_dict(), "files": [str(path) for path in written]})
         return
+    from lessnoise.cli.terminal import literal
+
     show = console()
-    show.print("wrote " + ", ".join(map(str, written)))
+    show.print(f"wrote {literal(*written)}")
     built = certificate.mechanism
     noise = "" if built.law.data_dependent else f", noise sd per cell {built.standard_deviation:.5g}"
     show.print(f"mechanism  {built.name}{noise}")
-    show.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {result.unit}")
+    show.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {literal(result.unit)}")
     if result.release.receipt is not None and budget is not None:
         show.print(f"ledger     record {result.release.receipt.id}; {down(budget.remaining(), 4)} of epsilon left")
     if not certificate.private:
         show.print("[red]not private[/red]: the noise came from a seeded generator")
-    for warning in caught:
-        show.print(f"[red]warning[/red]    {warning.message}")
+    for words in warned:
+        show.print(f"[red]warning[/red]    {literal(words)}")
 
 
 def _source(data: str, table: str | None) -> object:
@@ -121,6 +138,11 @@ def _source(data: str, table: str | None) -> object:
     if table is not None:
         raise InvalidInput(f"table={table!r} is for PostgreSQL addresses only: leave it out.")
     return Path(data)
+
+
+def _files(data: str) -> list[Path]:
+    """The files that are read, which no output may replace."""
+    return [Path(data), *map(Path, glob.glob(data, recursive=True))]
 
 
 def _bins(text: str) -> tuple[int, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise.cli.entry import reporting
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -29,6 +30,9 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 
+if TYPE_CHECKING:
+    from lessnoise.ledger import Ledger
+
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
 
 ledger = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,13 +53,13 @@ def create(
     from lessnoise.errors import InvalidInput
     from lessnoise.ledger import Ledger
 
-    if path.exists() and path.stat().st_size:
+    if path.exists():
         raise InvalidInput(f"ledger={path} exists already: choose another name.")
     ledger = Ledger.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours)
     if json:
         print_json({"ledger": str(path), "budget": ledger.budget.to_dict()})
     else:
-        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True)
+        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True, markup=False)
 
 
 @ledger.command()
@@ -71,6 +75,7 @@ def show(
     Example: [bold]lessnoise ledger show city.ledger --plot spending.svg[/bold]
     """
     from lessnoise.files import check_free, write_together
+    from lessnoise.guarantees import Neighbours
     from lessnoise.ledger import Ledger, picture
     from lessnoise.ledger.history import history
     from lessnoise.rounding import down
@@ -79,6 +84,7 @@ def show(
         picture.check_format(plot)
         check_free([plot], force)
     ledger = Ledger.open(path)
+    _check_target(plot, ledger)
     records = ledger.records()
     moments = history(ledger, points, records)
     spent, spent_delta = ledger.spent(), ledger.spent_delta()
@@ -103,7 +109,8 @@ def show(
         return
     out = console()
     partitions = len({record.partition for record in records} - {None})
-    where = f" over {partitions} partitions; the worst one counts" if partitions else ""
+    counting = "two count" if ledger.budget.neighbours is Neighbours.REPLACE else "one counts"
+    where = f" over {partitions} partitions; the worst {counting}" if partitions else ""
     out.print(f"budget     {ledger.budget}")
     out.print(f"releases   {len(records)}{where}")
     out.print(f"spent      epsilon in {spent} at delta = {ledger.budget.delta:g}")
@@ -112,7 +119,7 @@ def show(
     for line in picture.text_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
     if plot is not None:
-        out.print(f"wrote {plot}", soft_wrap=True)
+        out.print(f"wrote {plot}", soft_wrap=True, markup=False)
 
 
 @ledger.command()
@@ -144,7 +151,7 @@ def spend(
     --delta 1e-8[/bold]
     """
     from lessnoise.composition import compose
-    from lessnoise.errors import ClaimWarning
+    from lessnoise.errors import ClaimWarning, LedgerError
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism.catalogue import find
     from lessnoise.rounding import down
@@ -155,11 +162,20 @@ def spend(
         warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
         built = find(mechanism).build(request)
     receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
-    remaining = ledger.remaining()
-    if json:
-        print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
-    else:
-        console().print(f"recorded as number {receipt.id}; {down(remaining, 4)} of epsilon left, at the least")
+    with reporting(f"recorded as number {receipt.id} of ledger={path}"):
+        try:
+            remaining = ledger.remaining()
+        except LedgerError:  # it is recorded all the same, and that must be said
+            remaining = None
+        if json:
+            print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
+        else:
+            left = (
+                "what is left is not known"
+                if remaining is None
+                else f"{down(remaining, 4)} of epsilon left, at the least"
+            )
+            console().print(f"recorded as number {receipt.id}; {left}")
 
 
 @ledger.command()
@@ -181,6 +197,7 @@ def export(
     if target is not None:
         check_free([target], force)
     ledger = Ledger.open(path)
+    _check_target(target, ledger)
     records = [
         {
             "id": record.id,
@@ -200,4 +217,12 @@ def export(
     if json:
         print_json({"ledger": str(path), "records": len(records), "file": str(target)})
     else:
-        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True)
+        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True, markup=False)
+
+
+def _check_target(target: Path | None, ledger: Ledger) -> None:
+    """No force is enough to write over the ledger itself."""
+    from lessnoise.errors import InvalidInput
+
+    if target is not None and ledger.is_kept_in(target):
+        raise InvalidInput(f"output={target} is a file of the ledger itself: choose another name.")

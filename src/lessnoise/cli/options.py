@@ -115,6 +115,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 
 
+def ledger_files(ledger: Path | None) -> dict[str, Path]:
+    """What an output must not replace: the ledger, and what the system keeps beside it while somebody writes."""
+    endings = () if ledger is None else ("", "-journal", "-wal", "-shm")
+    return {f"ledger{ending}": Path(f"{ledger}{ending}") for ending in endings}
+
+
 def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
     """'89x89' -> (89, 89)."""
     try:

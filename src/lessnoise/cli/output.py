@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from lessnoise.cli.terminal import Console
 
 EXIT_CLOSED_PIPE = 141  # as shells have it: 128 + SIGPIPE
 
@@ -23,17 +23,22 @@ def print_json(values: object) -> None:
 
 def console() -> Console:
     """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
-    from rich.console import Console
+    from lessnoise.cli.terminal import Console
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:
             drop_output()
 
-    plain = Quiet(highlight=False)
-    return plain if plain.is_terminal else Quiet(highlight=False, width=150)
+    plain = Quiet()
+    return plain if plain.is_terminal else Quiet(width=150)
 
 
 def drop_output() -> None:
     """The reader of the output has gone, as in ``lessnoise claims | head -1``: stop without a word."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    silence()
     raise typer.Exit(EXIT_CLOSED_PIPE)
+
+
+def silence() -> None:
+    """Whatever is printed from now on is dropped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

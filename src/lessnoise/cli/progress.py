@@ -6,6 +6,8 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
+from lessnoise.harmless import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -18,13 +20,14 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
     if quiet:
         yield None
         return
-    from rich.console import Console
     from rich.progress import Progress
+
+    from lessnoise.cli.terminal import Console, literal
 
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("starting", total=None)
 
         def report(label: str, done: int, total: int) -> None:
-            bar.update(task, description=label, completed=done, total=total)
+            bar.update(task, description=literal(printable(label)), completed=done, total=total)
 
         yield report

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise.cli.entry import orderly, paid_words, reporting
 from lessnoise.cli.options import (
     AsJson,
     Bound,
@@ -26,10 +27,16 @@ from lessnoise.cli.options import (
     Partition,
     Sensitivity,
     UnsafeSeed,
+    ledger_files,
     request_of,
     seeded,
 )
 from lessnoise.cli.output import console, print_json
+from lessnoise.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from lessnoise.ledger import Ledger, Receipt
+    from lessnoise.release import Certificate
 
 
 def release(
@@ -59,27 +66,51 @@ def release(
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
     from lessnoise.errors import ClaimWarning
+    from lessnoise.files import check_apart
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism.catalogue import choose
-    from lessnoise.release.files import check_writable, load_array, write_release
-    from lessnoise.rounding import down
+    from lessnoise.release.files import certificate_path, check_writable
+    from lessnoise.release.streamed import opened, release_file
 
     rng = seeded(seed)
     check_writable(target, force)
+    check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     budget = None if ledger is None else Ledger.open(ledger)
-    value = load_array(source)
-    request = request_of(context.params, shape=value.shape, integer=value.dtype.kind in "iu")
-    with warnings.catch_warnings(record=True) as caught:
+    with (
+        opened(source) as array,
+        orderly(),
+        warnings.catch_warnings(record=True) as caught,
+        progress_bar(quiet=json) as progress,
+    ):
         warnings.simplefilter("always", ClaimWarning)
+        request = request_of(context.params, shape=array.shape, integer=array.dtype.kind in "iu")
         built = choose(mechanism, request)
-        result = built.release(value, rng, ledger=budget, partition=partition)
-    write_release(result, target, force)
-    certificate = result.certificate
+        certificate, receipt = release_file(
+            built, array, target, force=force, rng=rng, ledger=budget, partition=partition, progress=progress
+        )
+    with reporting(f"{target} and its certificate are {paid_words(receipt)}written"):
+        words = [str(warning.message) for warning in caught]
+        _report(certificate, receipt, target, budget, words, json)
+
+
+def _report(
+    certificate: Certificate,
+    receipt: Receipt | None,
+    target: Path,
+    budget: Ledger | None,
+    warned: list[str],
+    json: bool,
+) -> None:
+    from lessnoise.rounding import down
+
+    built = certificate.mechanism
     if json:
         print_json(certificate.to_dict())
         return
+    from lessnoise.cli.terminal import literal
+
     out = console()
-    out.print(f"wrote {target} and its certificate")
+    out.print(f"wrote {literal(target)} and its certificate")
     chosen = "" if built.design is None else f" ({built.design.choice})"
     noise = "" if built.law.data_dependent else f", noise sd per entry {built.standard_deviation:.5g}"
     out.print(f"mechanism  {built.name}{chosen}{noise}")
@@ -88,13 +119,13 @@ def release(
         out.print(f"grid       {certificate.grid:g}, of which every output is a multiple")
     if built.design is not None and built.design.note:
         out.print(f"note       {built.design.note}")
-    if result.receipt is not None and budget is not None:
+    if receipt is not None and budget is not None:
         if built.design is not None and built.design.choice != "Gaussian":
             out.print(
                 "note       least-noise is the least for one release; over a long series analytic-gaussian costs less"
             )
-        out.print(f"ledger     record {result.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
+        out.print(f"ledger     record {receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least")
     if not certificate.private:
         out.print("[red]not private[/red]: the noise came from a seeded generator")
-    for warning in caught:
-        out.print(f"[red]warning[/red]    {warning.message}")
+    for words in warned:
+        out.print(f"[red]warning[/red]    {literal(words)}")

@@ -29,6 +29,7 @@ _RELATIVE_TOLERANCE = 2e-3  # of epsilon
 _SHARE_OF_TAIL = 1e-3  # of delta, that may be cut off
 _BULK_TOLERANCE = 0.01  # of the variance
 _LEAST_TAIL = 1e-285
+SMALLEST = math.ulp(0.0)
 _FEWEST_POINTS = 512  # of the window, on the first lattice that is tried
 _FINER = 6  # the lattice is at most 2^6 times finer than the points, so that optimistic losses find a place
 
@@ -68,6 +69,7 @@ class Accountant:
             bounds = self._bounds(lambda terms: terms.tilt(epsilon), backwards, 1e-9, epsilon)
             lower = max(lower, bounds.lower(epsilon))
             upper = max(upper, bounds.pessimistic.upper(epsilon))
+        upper = max(upper, SMALLEST)  # below the pure epsilon delta is not 0
         return Bracket(min(lower, upper), upper)
 
     def surely_within(self, epsilon: float, delta: float) -> bool:
@@ -90,6 +92,8 @@ class Accountant:
             return self._epsilon_of_one(delta) if self.samples else Bracket(0.0, 0.0)
         lower = upper = 0.0
         for backwards in self.directions:
+            if self._hopeless(backwards, delta):
+                return Bracket(0.5 * LARGEST_EPSILON, math.inf)
             bounds = self._bounds(lambda terms: terms.tilt_for(delta), backwards, delta)
             worst = bounds.pessimistic
             end = max(float(worst.losses[-1]), 0.0)
@@ -100,6 +104,21 @@ class Accountant:
             )
             upper = max(upper, _crossing(worst.upper, delta, bounds.upper_start, end, 1.0 / worst.theta)[1])
         return Bracket(min(lower, upper), upper)
+
+    def _hopeless(self, backwards: bool, delta: float) -> bool:
+        """Whether a few points of each curve already show losses so large that no epsilon is worth the search.
+
+        Cantelli: a sum is above its mean less two deviations with probability 4/5, and a loss that exceeds epsilon
+        by 1 adds 1 - 1/e to delta. Losses counted as infinite are at least LARGEST_EPSILON.
+        """
+        self._reach_out(lambda terms: terms.tilt_for(delta), backwards, delta)
+        _, opt = self._terms(backwards, math.inf)
+        mean = variance = 0.0
+        for losses, count in zip(opt.losses, opt.counts, strict=True):
+            x, p = np.append(losses.x, LARGEST_EPSILON), np.append(losses.p, losses.infinite)
+            centre = float(p @ x)
+            mean, variance = mean + count * centre, variance + count * float(p @ np.square(x - centre))
+        return delta < 0.5 and mean - 2.01 * math.sqrt(variance) > 0.5 * LARGEST_EPSILON + 1.0
 
     def _epsilon_of_one(self, delta: float) -> Bracket:
         """A single step needs no composition."""

@@ -11,6 +11,7 @@ from lessnoise import validation
 from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
+from lessnoise.harmless import shown
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import values_drawn
 from lessnoise.shown import Plotted
@@ -29,11 +30,13 @@ class Part:
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
-            raise InvalidInput(f"mechanism={self.mechanism!r} is not a mechanism: build one, e.g. with l2_mechanism.")
+            raise InvalidInput(
+                f"mechanism={shown(self.mechanism)} is not a mechanism: build one, e.g. with l2_mechanism."
+            )
         object.__setattr__(self, "rate", _sampling_rate(self.rate, self.mechanism))
         object.__setattr__(self, "count", validation.whole_number("count", self.count))
         if self.count > _MOST_STEPS:
-            raise InvalidInput(f"count={self.count} exceeds {_MOST_STEPS}: compose fewer releases.")
+            raise InvalidInput(f"count={shown(self.count)} exceeds {_MOST_STEPS}: compose fewer releases.")
 
     @property
     def step(self) -> Step:
@@ -48,7 +51,8 @@ class Part:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Part:
         """The inverse of :meth:`to_dict`."""
-        return cls(Mechanism.from_dict(values["mechanism"]), values["rate"], values["count"])
+        given = validation.members(cls, values)
+        return cls(Mechanism.from_dict(given["mechanism"]), given["rate"], given["count"])
 
 
 @dataclass(frozen=True)
@@ -161,13 +165,8 @@ class Composition(Plotted):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Composition:
         """The inverse of :meth:`to_dict`."""
-        values = validation.fields(values, ("schema", "parts"), "composition")
-        if values.get("schema") != SCHEMA:
-            raise InvalidInput(
-                f"schema={values.get('schema')!r} is not {SCHEMA}: this composition was written by another version "
-                "of lessnoise; read it with that version."
-            )
-        return cls(tuple(Part.from_dict(part) for part in values["parts"]))
+        parts = validation.fields(values, ("parts",), "composition", schema=SCHEMA)["parts"]
+        return cls(tuple(Part.from_dict(part) for part in validation.entries("parts", parts)))
 
     def to_json(self) -> str:
         """One line of JSON; floats survive exactly."""
@@ -200,13 +199,13 @@ def as_composition(release: Mechanism | Composition) -> Composition:
         return release
     if isinstance(release, Mechanism):
         return Composition((Part(release),))
-    raise InvalidInput(f"release={release!r} is neither a mechanism nor a composition: build one, then compose.")
+    raise InvalidInput(f"release={shown(release)} is neither a mechanism nor a composition: build one, then compose.")
 
 
 def _sampling_rate(value: object, mechanism: Mechanism) -> float:
     rate = validation.number("rate", value)
     if not 0.0 < rate <= 1.0:
-        raise InvalidInput(f"rate={value} must be above 0 and at most 1: pass the probability of taking part.")
+        raise InvalidInput(f"rate={shown(value)} must be above 0 and at most 1: pass the probability of taking part.")
     if rate < 1.0 and mechanism.neighbours is not Neighbours.ADD_REMOVE:
         raise InvalidInput(
             f"neighbours={mechanism.neighbours.value!r} and rate={rate:g} do not go together: the amplification by "

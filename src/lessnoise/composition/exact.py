@@ -11,6 +11,7 @@ from lessnoise.composition.accountant import Accountant
 from lessnoise.composition.samples import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import delta_of, epsilon_of, law_pure_epsilon
+from lessnoise.mechanism.numerics import computable
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.law import Law
@@ -36,9 +37,10 @@ class Step(NamedTuple):
         pure = law_pure_epsilon(self.law, self.dimension, self.sensitivity)
         if self.rate == 1.0 or pure == math.inf:
             return pure
-        if pure > 700.0:
-            return (pure + math.log(self.rate)) * (1.0 + 1e-14) + 1e-14
-        return math.log1p(self.rate * math.expm1(pure)) * (1.0 + 1e-14)
+        if pure > 700.0:  # ln(q e^eps + 1)
+            logarithm = pure + math.log(self.rate)
+            return (max(logarithm, 0.0) + math.log1p(math.exp(-abs(logarithm)))) * (1.0 + 1e-14) + pure * 1e-14
+        return math.nextafter(math.log1p(self.rate * math.expm1(pure)) * (1.0 + 1e-14), math.inf)
 
 
 def pure_epsilon(steps: tuple[Step, ...]) -> float:
@@ -47,6 +49,7 @@ def pure_epsilon(steps: tuple[Step, ...]) -> float:
 
 
 @functools.lru_cache(maxsize=256)
+@computable
 def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
     """Bracket of the smallest delta with (epsilon, delta)-DP of all steps together."""
     if epsilon >= pure_epsilon(steps):
@@ -61,6 +64,7 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
 
 
 @functools.lru_cache(maxsize=256)
+@computable
 def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
     """Whether all steps together are proved to be (epsilon, delta)-DP."""
     if epsilon >= pure_epsilon(steps):
@@ -71,6 +75,7 @@ def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
+@computable
 def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP of all steps together."""
     pure = pure_epsilon(steps)

@@ -134,14 +134,14 @@ class Samples:
         if self.symmetric:
             bracket = self._base(abs(x))
             scale = math.exp(min(x, 0.0))
-            return bracket.lower * scale * (1.0 - 4 * _ULP), bracket.upper * scale * (1.0 + 4 * _ULP)
+            return bracket.lower * scale * (1.0 - 4 * _ULP), _up(bracket.upper, scale * (1.0 + 4 * _ULP))
         change = math.expm1(min(x, 700.0)) / self.rate
         if change <= -1.0:
             return 0.0, 0.0
         loss = math.log1p(change) if x <= 700.0 else x - math.log(self.rate)
         bracket = self._base(abs(loss))
         scale = self.rate * math.exp(min(loss, 0.0))
-        return bracket.lower * scale * (1.0 - 8 * _ULP), bracket.upper * scale * (1.0 + 8 * _ULP)
+        return bracket.lower * scale * (1.0 - 8 * _ULP), _up(bracket.upper, scale * (1.0 + 8 * _ULP))
 
     def _base(self, epsilon: float) -> Bracket:
         with np.errstate(over="ignore", under="ignore"):
@@ -168,3 +168,8 @@ class Samples:
         shift = 16.0 * _ULP * np.where(x > 0.0, 2.0 * earlier, self.rate)
         shift = np.where(upper > 0.0, shift, 0.0)
         return np.maximum(lower - shift, 0.0), upper + shift
+
+
+def _up(delta: float, factor: float) -> float:
+    """The product, which is not 0 unless delta is."""
+    return max(delta * factor, math.ulp(0.0)) if delta else 0.0

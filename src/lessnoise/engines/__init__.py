@@ -87,7 +87,9 @@ def _engine(data: Any, engine: str | None) -> Engine:  # noqa: ANN401
 
 
 def _can_be_read_again(data: Any) -> bool:  # noqa: ANN401
-    return type(data).__name__ != "RecordBatchReader"
+    """Not a stream, nor what may be one."""
+    known = ("numpy", "pandas", "polars", "pyarrow", "pyspark", "dask", "dask_expr", "pathlib", "builtins", "lessnoise")
+    return type(data).__module__.split(".")[0] in known and type(data).__name__ != "RecordBatchReader"
 
 
 def _refuse_empty_columns(present: NDArray[np.int64], query: Query) -> None:

@@ -7,54 +7,105 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise.engines import files, tables
 from lessnoise.engines.arrays import bounded
-from lessnoise.engines.checks import check_schema, engine_errors, existing, file_format, require
+from lessnoise.engines.checks import engine_errors, fresh, partial, places, require, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query.columns import INTEGER, NUMBER, TEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from lessnoise.query.base import Progress, Query
     from lessnoise.query.unit import Unit
 
 _FAN_IN = 8
-_KINDS = {"f": NUMBER, "b": NUMBER, "i": INTEGER, "u": INTEGER, "O": TEXT, "U": TEXT, "T": TEXT}
+_TYPES = {NUMBER: "float64", INTEGER: "int64", TEXT: "object"}
 
 
 def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
     """Map the partial sums over the partitions and combine them, eight at a time."""
     dask, _ = require("dask", "dask"), require("dask.dataframe", "dask")
     with engine_errors("Dask", data):
-        frame = _frame(query, data, unit)
-        check_schema(query, unit, {name: _kind(dtype) for name, dtype in frame.dtypes.items()})
-        columns = [*query.columns, *([] if unit.id is None else [unit.id])]
-        frame = frame[columns]
-        if unit.id is not None:
-            frame = frame.dropna(subset=[unit.id]).shuffle(on=unit.id)  # all rows of a user in one partition
+        parts = _parts(query, data, unit)
         progress("counting on Dask", 0, 0)
-        parts = [dask.delayed(_partial)(query, part, unit) for part in frame.to_delayed()]
-        while len(parts) > 1:
-            parts = [dask.delayed(_combined)(query, parts[at : at + _FAN_IN]) for at in range(0, len(parts), _FAN_IN)]
-        found: NDArray[np.int64] = dask.compute(parts[0])[0] if parts else query.zero()
+        if unit.id is None:
+            sums = [dask.delayed(_sum_of_rows)(query, part, unit) for part in parts]
+        else:
+            sums = [dask.delayed(_sum_of_users)(query, part, unit) for part in _by_user(dask, query, parts, unit)]
+        while len(sums) > 1:
+            sums = [dask.delayed(_combined)(query, sums[at : at + _FAN_IN]) for at in range(0, len(sums), _FAN_IN)]
+        found: NDArray[np.int64] = dask.compute(sums[0])[0] if sums else query.zero()
         return found
 
 
-def _partial(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
-    import pyarrow
+def _parts(query: Query, data: Any, unit: Unit) -> list[Any]:  # noqa: ANN401
+    """The partitions of a Dask data frame, with the wanted columns alone; or pieces of the files that a path names."""
+    if isinstance(data, (str, Path)):
+        return list(files.pieces(files.found(data)[0], query, unit))
+    if type(data).__module__.split(".")[0] not in ("dask", "dask_expr"):
+        raise InvalidInput(f"data of type {type(data).__name__} is not on Dask: pass a Dask data frame or a path.")
+    labels = list(data.columns)
+    where = places(query, unit, [str(label) for label in labels])
+    parts: list[Any] = data[[labels[place] for place in where]].to_delayed()
+    return parts
 
-    batch = pyarrow.Table.from_pandas(part, preserve_index=False).combine_chunks()
-    if unit.id is None:
-        return query.partial(batch)
-    arrays = {name: _array(batch.column(name), name == unit.id or query.kinds[name] != NUMBER) for name in part.columns}
-    return query.partial(bounded(query, arrays, unit))
+
+def _by_user(dask: Any, query: Query, parts: list[Any], unit: Unit) -> list[Any]:  # noqa: ANN401
+    """The rows that count, all those of a user in one partition.
+
+    Ids become texts first: 1 and 1.0, from partitions of different types, would go to different places.
+    """
+    import pandas
+    from dask import dataframe
+
+    types = [*(_TYPES[kind] for kind in query.kinds.values()), _TYPES[TEXT]]
+    names = fresh(query, unit)
+    empty = pandas.DataFrame({name: pandas.Series(dtype=found) for name, found in zip(names, types, strict=True)})
+    kept = [dask.delayed(_counted_rows)(query, part, unit, empty) for part in parts]
+    if not kept:
+        return []
+    shuffled: list[Any] = dataframe.from_delayed(kept, meta=empty).shuffle(on=names[-1]).to_delayed()
+    return shuffled
 
 
-def _array(values: Any, exact: bool) -> NDArray[Any]:  # noqa: ANN401
-    """Numbers with NaN for NULL; keys and ids as they are."""
-    if exact:
-        return np.array(values.to_pylist(), dtype=object)
-    return np.asarray(values.cast("float64", safe=False).to_numpy())
+def _batches(query: Query, part: Any, unit: Unit) -> Iterator[Any]:  # noqa: ANN401
+    """Arrow batches of the wanted columns, under fresh names."""
+    if isinstance(part, files.Piece):
+        return files.read(part, query, unit)
+    reader: Iterator[Any] = tables.reader(query, part, unit)
+    return reader
+
+
+def _sum_of_rows(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
+    result = query.zero()
+    for batch in _batches(query, part, unit):
+        result = query.combine(result, partial(query, batch))
+    return result
+
+
+def _counted_rows(query: Query, part: Any, unit: Unit, empty: Any) -> Any:  # noqa: ANN401
+    import pandas
+    from pyarrow import compute, string
+
+    kept = [empty]
+    for batch in _batches(query, part, unit):
+        known = query.valid(batch.rename_columns(list(wanted(query, unit)))) & np.asarray(batch.columns[-1].is_valid())
+        columns = [np.asarray(column.filter(known)) for column in batch.columns[:-1]]
+        columns.append(np.array(compute.cast(batch.columns[-1], string()).filter(known).to_pylist(), dtype=object))
+        found = {name: pandas.Series(column) for name, column in zip(empty.columns, columns, strict=True)}
+        kept.append(pandas.DataFrame(found).astype(empty.dtypes.to_dict()))
+    return kept[-1] if len(kept) == 2 else pandas.concat(kept, ignore_index=True)
+
+
+def _sum_of_users(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
+    columns = {
+        name: part.iloc[:, place].to_numpy(dtype=None if query.kinds.get(name) in (NUMBER, INTEGER) else object)
+        for place, name in enumerate(wanted(query, unit))
+    }
+    return partial(query, bounded(query, columns, unit))
 
 
 def _combined(query: Query, parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -62,42 +113,3 @@ def _combined(query: Query, parts: list[NDArray[np.int64]]) -> NDArray[np.int64]
     for part in parts:
         result = query.combine(result, part)
     return result
-
-
-def _frame(query: Query, data: Any, unit: Unit) -> Any:  # noqa: ANN401
-    """A Dask data frame, or the file that a path names."""
-    if isinstance(data, (str, Path)):
-        from dask import dataframe
-
-        path = existing(data)
-        if file_format(path) == "parquet":
-            return dataframe.read_parquet(str(path))
-        return _read_csv(dataframe, path, query, unit)
-    if type(data).__module__.split(".")[0] in ("dask", "dask_expr"):
-        return data
-    raise InvalidInput(f"data of type {type(data).__name__} is not on Dask: pass a Dask data frame or a path.")
-
-
-def _read_csv(dataframe: Any, path: Path, query: Query, unit: Unit) -> Any:  # noqa: ANN401
-    packed = path.name.endswith(".gz")
-    types: dict[str, str] = {
-        name: {NUMBER: "float64", INTEGER: "Int64"}.get(k, "string") for name, k in query.kinds.items()
-    }
-    if unit.id is not None:
-        types[unit.id] = "string"
-    return dataframe.read_csv(
-        str(path),
-        sep="\t" if ".tsv" in path.name.lower() else ",",
-        dtype=types,
-        keep_default_na=False,  # as on the other engines: an empty field is NULL, "NA" is a text
-        na_values=[""],
-        compression="gzip" if packed else None,
-        blocksize=None if packed else "64MiB",
-    )
-
-
-def _kind(dtype: Any) -> tuple[str, str]:  # noqa: ANN401
-    name = str(dtype)
-    if name.startswith(("string", "str", "category")):
-        return TEXT, name
-    return _KINDS.get(getattr(dtype, "kind", ""), OTHER), name

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import glob
+import os
 import tempfile
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines import duck_sql
-from lessnoise.engines.checks import check_schema, engine_errors, existing, file_format, require
+from lessnoise.engines import arrays, duck_sql, files, tables
+from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require
 from lessnoise.engines.postgres import Postgres
-from lessnoise.errors import InvalidInput
 from lessnoise.query import Histogram
-from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, OTHER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,21 +27,29 @@ if TYPE_CHECKING:
     from lessnoise.query.unit import Unit
 
 _VALUES = 1 << 20  # per batch
-_TYPES = {NUMBER: "DOUBLE", INTEGER: "BIGINT", TEXT: "VARCHAR"}
-_VIEW = "lessnoise_data"
+_VIEW = "source"
+_INTEGERS = frozenset(
+    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+)
+_SETTINGS = {
+    "preserve_insertion_order": "false",
+    "python_enable_replacements": "false",  # a name in SQL is never a Python variable
+    "autoinstall_known_extensions": "false",  # nothing is fetched
+    # Statistics of a Parquet file say nothing of NaN, and may be wrong: DuckDB leaves out a test that "always" holds.
+    "disabled_optimizers": "'statistics_propagation,filter_pushdown'",
+}
 
 
 def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
     """Counts as one GROUP BY; other queries as partial sums over Arrow batches."""
-    duckdb, _ = require("duckdb", "data"), require("pyarrow", "data")
+    duckdb, _ = require("duckdb", "data"), require("pyarrow.dataset", "data")
     with contextlib.ExitStack() as stack:
         stack.enter_context(engine_errors("DuckDB", data))
         spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="lessnoise-"))  # for what exceeds the memory
         connection = stack.enter_context(contextlib.closing(duckdb.connect()))
-        for option, value in {"preserve_insertion_order": "false", "temp_directory": duck_sql.text(spill)}.items():
+        for option, value in {**_SETTINGS, "temp_directory": duck_sql.text(spill)}.items():
             connection.execute(f"SET {option} = {value}").fetchall()
         source = _source(connection, query, data, unit, stack)
-        check_schema(query, unit, _schema(connection, source))
         if isinstance(query, Histogram):
             counts = duck_sql.cell_counts(query, source, unit)
             if counts is not None:
@@ -69,67 +77,85 @@ def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> ND
     # A batch has at least as many values as what it is added to.
     size = max(1024, max(_VALUES, result.size) // len(query.columns))
     for batch in connection.sql(sql).to_arrow_reader(size):
-        result = query.combine(result, query.partial(batch))
+        result = query.combine(result, partial(query, batch))
         rows += batch.num_rows
         progress(f"{rows:,} rows", 0, 0)
     return result
 
 
 def _source(connection: Any, query: Query, data: Any, unit: Unit, stack: contextlib.ExitStack) -> str:  # noqa: ANN401
-    """What stands after FROM."""
+    """A SELECT of the wanted columns under fresh names, numbers as doubles."""
+    import pyarrow
+
     if isinstance(data, (str, Path)):
-        return _file(connection, query, existing(data), unit)
-    if isinstance(data, Postgres):
-        data = stack.enter_context(data.opened(query, unit))
-    elif isinstance(data, (np.ndarray, Mapping)):
-        data = _arrow(query, data, unit)
-    try:
-        connection.register(_VIEW, data)
-    except Exception:
-        raise InvalidInput(
-            f"data of type {type(data).__name__} cannot be read: pass a path, or a pandas, Polars, Arrow, Spark or "
-            "Dask table."
-        ) from None
-    return _VIEW
+        found, form = files.found(data)
+        if form == "parquet":
+            return _parquet(connection, query, [_named_plainly(file, stack) for file in found], unit)
+        rows = (batch for piece in files.pieces(found, query, unit) for batch in files.read(piece, query, unit))
+        reader = pyarrow.RecordBatchReader.from_batches(files.csv_schema(query, unit), rows)
+    else:
+        if isinstance(data, Postgres):
+            data = stack.enter_context(data.opened(query, unit))
+        elif isinstance(data, np.ndarray):
+            data = arrays.named(query, data, unit)
+        reader = tables.reader(query, data, unit)
+    connection.register(_VIEW, reader)
+    return f"SELECT * FROM {_VIEW}"
 
 
-def _file(connection: Any, query: Query, path: Path, unit: Unit) -> str:  # noqa: ANN401
-    place = duck_sql.text(str(path))
-    if file_format(path) == "parquet":
-        return f"read_parquet({place})"
-    header = f"read_csv({place}, header = true, all_varchar = true)"
-    present = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {header}").fetchall()]
-    wanted = {column: _TYPES[kind] for column, kind in query.kinds.items()}
-    if unit.id is not None:
-        wanted[unit.id] = _TYPES[TEXT]
-    types = ", ".join(f"{duck_sql.text(c)}: '{kind}'" for c, kind in wanted.items() if c in present)
-    return f"read_csv({place}, header = true, types = {{{types}}})" if types else header
+def _named_plainly(file: Path, stack: contextlib.ExitStack) -> Path:
+    """The file under a name without backslashes, which DuckDB takes for slashes where a name has brackets, too."""
+    if os.sep == "\\" or "\\" not in str(file):
+        return file
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lessnoise-"))
+    link = Path(folder, "file.parquet")
+    link.symlink_to(file)
+    return link
 
 
-def _schema(connection: Any, source: str) -> dict[str, tuple[str, str]]:  # noqa: ANN401
-    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    return {row[0]: (_kind(row[1]), row[1]) for row in described}
+def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> str:  # noqa: ANN401
+    """Files with the same columns are read together; each column is taken by its place, as DuckDB changes names."""
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for file in found:
+        place = duck_sql.text(glob.escape(str(file)))
+        described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({place}, hive_partitioning = false)")
+        types = [row[1] for row in described.fetchall()]
+        tree = connection.execute(f"SELECT name, num_children FROM parquet_schema({place})").fetchall()
+        alike.setdefault(tuple(zip(_top_level(tree), types, strict=True)), []).append(place)
+    selects, ids = [], set()
+    for columns, of in alike.items():
+        where = places(query, unit, [name for name, _ in columns])
+        kinds = [(_kind(columns[place][1]), columns[place][1]) for place in where]
+        check_kinds(query, unit, kinds)
+        ids.add(kinds[-1][0])
+        casts = ["::DOUBLE" if kind == NUMBER else "" for kind in query.kinds.values()] + [""]
+        taken = ", ".join(
+            f"p{place}{cast} AS {name}" for place, cast, name in zip(where, casts, fresh(query, unit), strict=False)
+        )
+        every = ", ".join(f"p{place}" for place in range(len(columns)))
+        selects.append(
+            f"SELECT {taken} FROM read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
+        )
+    if unit.id is not None and len(ids - {NOTHING}) > 1:
+        raise files.mixed_ids(unit)
+    return " UNION ALL ".join(selects)
+
+
+def _top_level(tree: list[tuple[str, int | None]]) -> Iterator[str]:
+    """The names of the columns, from a list of (name, number of children) in depth-first order."""
+    inside = 0
+    for name, children in tree[1:]:
+        if not inside:
+            yield name
+        inside = max(0, inside - 1) + (children or 0)
 
 
 def _kind(type_name: str) -> str:
-    if type_name.startswith(("DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN")):
+    if type_name in ("DOUBLE", "FLOAT", "BOOLEAN") or type_name.startswith("DECIMAL("):
         return NUMBER
-    if type_name.endswith(("INT", "INTEGER")):
+    if type_name in _INTEGERS:
         return INTEGER
-    return TEXT if type_name.startswith(("VARCHAR", "ENUM")) else OTHER
-
-
-def _arrow(query: Query, data: Any, unit: Unit) -> Any:  # noqa: ANN401
-    import pyarrow
-
-    names = (*query.columns, *([] if unit.id is None else [unit.id]))
-    if isinstance(data, np.ndarray):
-        if data.ndim != 2 or data.shape[1] != len(names):
-            raise InvalidInput(
-                f"data.shape={data.shape} is not (n, {len(names)}): pass one column for each of {list(names)}."
-            )
-        data = {name: np.ascontiguousarray(data[:, place]) for place, name in enumerate(names)}
-    return pyarrow.table({name: pyarrow.array(values) for name, values in data.items()})
+    return {"VARCHAR": TEXT, '"NULL"': NOTHING}.get(type_name, OTHER)
 
 
 @contextlib.contextmanager

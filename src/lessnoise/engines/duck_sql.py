@@ -6,7 +6,7 @@ import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lessnoise.query import Gram, Histogram, SecondMoments
+from lessnoise.query import Gram, Histogram, Mean, SecondMoments
 from lessnoise.query.axis import CLAMP, Axis
 from lessnoise.query.columns import NUMBER
 from lessnoise.query.histogram import Presence
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from lessnoise.query.unit import Unit
 
 _MOST_BRANCHES = 512
-
-
-def name(column: str) -> str:
-    """A quoted identifier."""
-    return '"' + column.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
@@ -38,7 +33,7 @@ def number(value: float) -> str:
 @singledispatch
 def counted(query: Query) -> str:
     """The rows that contribute: no NULL, no NaN."""
-    return " AND ".join(f"NOT isnan({_double(column)})" for column in query.columns)  # NULL is not true either
+    return " AND ".join(f"NOT isnan({column})" for column in _columns(query))  # NULL is not true either
 
 
 @counted.register
@@ -47,9 +42,15 @@ def _(_: Presence) -> str:
 
 
 @counted.register
+def _(query: Mean) -> str:
+    rows_are_public = query.rows is not None  # then a row without a value counts, too
+    return "true" if rows_are_public else " AND ".join(f"NOT isnan({column})" for column in _columns(query))
+
+
+@counted.register
 def _(query: Gram) -> str:
     test = "NOT isnan" if query.norm is None else "isfinite"
-    return " AND ".join(f"{test}({_double(column)})" for column in query.columns)
+    return " AND ".join(f"{test}({column})" for column in _columns(query))
 
 
 @counted.register
@@ -59,22 +60,22 @@ def _(_: SecondMoments) -> str:
 
 @counted.register
 def _(query: Histogram) -> str:
-    return " AND ".join(_inside(axis) for axis in query.axes)
+    return " AND ".join(_inside(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True))
 
 
-def _inside(axis: Axis) -> str:
+def _inside(axis: Axis, value: str) -> str:
     if axis.keys is not None:
-        return f"{name(axis.column)} IN ({', '.join(map(_key, axis.keys))})"
-    value = _double(axis.column)
+        keys = [literal for literal in map(_key, axis.keys) if literal is not None]
+        return f"{value} IN ({', '.join(keys)})" if keys else "false"
     if axis.outside == CLAMP:
         return f"NOT isnan({value})"
     low, high = axis.cell_edges[[0, -1]].tolist()
-    return f"{value} >= {number(low)} AND {value} <= {number(high)}"  # NaN is above all numbers in DuckDB
+    return f"NOT isnan({value}) AND {value} >= {number(low)} AND {value} <= {number(high)}"
 
 
 def cell(query: Histogram) -> str | None:
     """The number of a row's cell among size + 1 per axis (the last edge may get its own), or None: count in NumPy."""
-    parts = [_cell(axis) for axis in query.axes]
+    parts = [_cell(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True)]
     if any(part is None for part in parts):
         return None
     number_type = "INTEGER" if math.prod(size + 1 for size in query.shape) < 2**31 else "BIGINT"
@@ -84,13 +85,15 @@ def cell(query: Histogram) -> str | None:
     return total
 
 
-def _cell(axis: Axis) -> str | None:
+def _cell(axis: Axis, value: str) -> str | None:
     if axis.keys is not None:
         if axis.size > _MOST_BRANCHES:
             return None
-        return f"CASE {name(axis.column)} {' '.join(f'WHEN {_key(k)} THEN {i}' for i, k in enumerate(axis.keys))} END"
+        keys = [(literal, place) for place, literal in enumerate(map(_key, axis.keys)) if literal is not None]
+        return (
+            f"CASE {value} {' '.join(f'WHEN {literal} THEN {place}' for literal, place in keys)} END" if keys else "0"
+        )
     edges = axis.cell_edges
-    value = _double(axis.column)
     if axis.outside == CLAMP:
         value = f"least(greatest({value}, {number(float(edges[0]))}), {number(float(edges[-1]))})"
     if axis.rule is not None:
@@ -113,24 +116,30 @@ def _search(value: str, edges: Sequence[float]) -> str:
 
 
 def used_rows(query: Query, source: str, unit: Unit) -> str:
-    """A SELECT of the query's columns over the rows that count; at most k of each user, as in ``Unit.chosen``."""
-    columns = ", ".join(map(name, query.columns))
+    """A SELECT of the query's columns over the rows that count; at most k of each user, as in ``Unit.chosen``.
+
+    ``source`` is a SELECT of the columns c0, c1, ... and nothing else, the last of which names the user.
+    """
+    columns = ", ".join(_columns(query))
     if unit.id is None:
-        return f"SELECT {columns} FROM {source} WHERE {counted(query)}"
-    user = name(unit.id)
-    order = ", ".join(f"{_double(c)} + 0e0" if kind == NUMBER else name(c) for c, kind in query.kinds.items())
+        return f"SELECT {columns} FROM ({source}) WHERE {counted(query)}"
+    user = f"c{len(query.columns)}"
+    order = ", ".join(
+        f"{column} + 0e0" if kind == NUMBER else column  # -0 is 0
+        for column, kind in zip(_columns(query), query.kinds.values(), strict=True)
+    )
     return f"""
         WITH counted AS (
-            SELECT {columns}, {user} AS lessnoise_user,
-                count(*) OVER (PARTITION BY {user}) AS lessnoise_rows,
-                row_number() OVER (PARTITION BY {user} ORDER BY {order}) - 1 AS lessnoise_place
-            FROM {source} WHERE {counted(query)} AND {name(unit.id)} IS NOT NULL),
+            SELECT {columns}, {user},
+                count(*) OVER (PARTITION BY {user}) AS many,
+                row_number() OVER (PARTITION BY {user} ORDER BY {order}) - 1 AS place
+            FROM ({source}) WHERE {counted(query)} AND {user} IS NOT NULL),
         ranked AS (
-            SELECT {columns}, row_number() OVER (PARTITION BY lessnoise_user ORDER BY CASE
-                WHEN lessnoise_rows > {unit.rows}
-                THEN sha256(concat_ws('|', {text(unit.key)}, lessnoise_user, lessnoise_place)) END) AS lessnoise_rank
+            SELECT {columns}, row_number() OVER (PARTITION BY {user} ORDER BY CASE
+                WHEN many > {unit.rows}
+                THEN sha256(concat_ws('|', {text(unit.key)}, {user}, place)) END) AS chosen
             FROM counted)
-        SELECT {columns} FROM ranked WHERE lessnoise_rank <= {unit.rows}"""
+        SELECT {columns} FROM ranked WHERE chosen <= {unit.rows}"""
 
 
 def cell_counts(query: Histogram, source: str, unit: Unit) -> str | None:
@@ -138,14 +147,16 @@ def cell_counts(query: Histogram, source: str, unit: Unit) -> str | None:
     found = cell(query)
     if found is None:
         return None
-    if unit.id is None:
-        return f"SELECT {found} AS cell, count(*) AS rows FROM {source} WHERE {counted(query)} GROUP BY cell"
-    return f"SELECT {found} AS cell, count(*) AS rows FROM ({used_rows(query, source, unit)}) GROUP BY cell"
+    return f"SELECT {found} AS cell, count(*) AS rows FROM ({used_rows(query, source, unit)}) GROUP BY 1"
 
 
-def _double(column: str) -> str:
-    return f"{name(column)}::DOUBLE"
+def _columns(query: Query) -> list[str]:
+    """The query's columns under their fresh names; numbers are doubles already."""
+    return [f"c{place}" for place in range(len(query.columns))]
 
 
-def _key(key: object) -> str:
-    return text(key) if isinstance(key, str) else str(key)
+def _key(key: str | int) -> str | None:
+    """A literal, or None for a number that no column can hold: among doubles it would be rounded."""
+    if isinstance(key, str):
+        return text(key)
+    return str(key) if -(2**63) <= key < 2**64 else None

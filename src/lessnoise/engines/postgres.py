@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lessnoise.engines.checks import engine_errors, require
+from lessnoise.engines.checks import Unreadable, check_kinds, engine_errors, fresh, places, require, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, TEXT, unknown_column, wrong_kind
+from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from lessnoise.query.base import Query
     from lessnoise.query.unit import Unit
 
-_CASTS = {NUMBER: "::float8", INTEGER: "::int8", TEXT: "::text"}
+_CASTS = {NUMBER: "::pg_catalog.float8", INTEGER: "::pg_catalog.int8", TEXT: "::pg_catalog.text"}
+_KINDS = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), INTEGER),
+    **dict.fromkeys(("real", "double precision", "numeric"), NUMBER),
+    **dict.fromkeys(("text", "character varying", "character", "uuid"), TEXT),
+}
+_LONGEST_NAME = 63  # bytes; the server cuts off the rest without a word
 
 
 @dataclass(frozen=True)
@@ -36,53 +42,55 @@ class Postgres:
     def __post_init__(self) -> None:
         if (self.table is None) == (self.select is None):
             raise InvalidInput(f"table={self.table!r} and select={self.select!r}: pass one of them.")
+        if any(len(part.encode()) > _LONGEST_NAME for part in (self.table or "").split(".")):
+            raise InvalidInput(f"table={self.table!r} is longer than {_LONGEST_NAME} bytes: pass the name as it is.")
 
     @property
     def _relation(self) -> str:
         if self.table is not None:
             return ".".join(_name(part) for part in self.table.split("."))
-        return f"({self.select}) AS lessnoise_select"
+        return f"({self.select}\n)"  # it may end with a comment
 
     @contextlib.contextmanager
     def opened(self, query: Query, unit: Unit) -> Iterator[Any]:
-        """A reader of the columns that a query needs, while the connection is open."""
+        """A reader of the columns that a query needs, under their own names, while the connection is open."""
         dbapi = require("adbc_driver_postgresql.dbapi", "postgres")
         with contextlib.ExitStack() as stack:
             with engine_errors("PostgreSQL", self):
-                connection = stack.enter_context(contextlib.closing(dbapi.connect(self.address)))
+                connection = stack.enter_context(contextlib.closing(self._connected(dbapi)))
                 cursor = stack.enter_context(contextlib.closing(connection.cursor()))
-                self._check(cursor, query, unit)
-                wanted = [f"{_name(c)}{_CASTS[kind]} AS {_name(c)}" for c, kind in query.kinds.items()]
-                if unit.id is not None:
-                    wanted.append(f"{_name(unit.id)}::text AS {_name(unit.id)}")
-                cursor.execute(f"SELECT {', '.join(wanted)} FROM {self._relation}")
+                source = self._source(cursor, query, unit)
+                casts = [*(_CASTS[kind] for kind in query.kinds.values()), _CASTS[TEXT]]
+                taken = [f"{name}{cast} AS {name}" for name, cast in zip(fresh(query, unit), casts, strict=False)]
+                cursor.execute(f"SELECT {', '.join(taken)} FROM {source}")
                 reader = cursor.fetch_record_batch()
-            yield reader
+            import pyarrow
 
-    def _check(self, cursor: Any, query: Query, unit: Unit) -> None:  # noqa: ANN401
-        """Names and types, before rows are asked for: a cast would turn text to numbers, or fail half-way."""
-        names = [column for column in (*query.columns, unit.id) if column is not None]
-        cursor.execute(f"SELECT * FROM {self._relation} LIMIT 0")
+            schema = pyarrow.schema(
+                field.with_name(n) for field, n in zip(reader.schema, wanted(query, unit), strict=True)
+            )
+            renamed = (batch.rename_columns(list(wanted(query, unit))) for batch in reader)
+            yield pyarrow.RecordBatchReader.from_batches(schema, renamed)
+
+    def _connected(self, dbapi: Any) -> Any:  # noqa: ANN401
+        try:
+            return dbapi.connect(self.address)
+        except Exception:  # it may quote the address, and so a password
+            raise Unreadable("no connection to the server; check the address") from None
+
+    def _source(self, cursor: Any, query: Query, unit: Unit) -> str:  # noqa: ANN401
+        """The wanted columns by their places, under fresh names, after a look at names and types."""
+        cursor.execute(f"SELECT * FROM {self._relation} AS given LIMIT 0")
         present = [entry[0] for entry in cursor.description]
-        for column in names:
-            if column not in present:
-                raise unknown_column(column, present)
-        types = ", ".join(f"pg_typeof({_name(column)})::text" for column in names)
+        where, names = places(query, unit, present), fresh(query, unit)
+        given = [names[where.index(place)] if place in where else f"p{place}" for place in range(len(present))]
+        source = f"{self._relation} AS given ({', '.join(given)})"
         # One row of types, also from an empty table.
-        one = f"SELECT {', '.join(map(_name, names))} FROM {self._relation} LIMIT 0"
-        cursor.execute(f"SELECT {types} FROM (SELECT 1) AS one LEFT JOIN ({one}) AS none ON true")
-        for column, found in zip(names, cursor.fetchone(), strict=True):
-            wanted = query.kinds.get(column)
-            if wanted is None:
-                if found not in (*_INTEGERS, *_TEXTS):
-                    raise InvalidInput(f"unit={column!r} has type {found}: users need whole numbers or text as ids.")
-            elif found not in {NUMBER: (*_INTEGERS, *_NUMBERS), INTEGER: _INTEGERS, TEXT: _TEXTS}[wanted]:
-                raise wrong_kind(column, found, wanted)
-
-
-_INTEGERS = ("smallint", "integer", "bigint")
-_NUMBERS = ("real", "double precision", "numeric")
-_TEXTS = ("text", "character varying", "character", "uuid")
+        types = ", ".join(f"pg_catalog.pg_typeof(none.{name})::pg_catalog.text" for name in names)
+        none = f"SELECT {', '.join(names)} FROM {source} LIMIT 0"
+        cursor.execute(f"SELECT {types} FROM (SELECT 1) AS one LEFT JOIN ({none}) AS none ON true")
+        check_kinds(query, unit, [(_KINDS.get(found, OTHER), found) for found in cursor.fetchone()])
+        return source
 
 
 def _name(column: str) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines.checks import check_schema, engine_errors, existing, file_format, require
+from lessnoise.engines import files
+from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
 
@@ -44,11 +45,6 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")  # batches are Arrow
         progress("starting Spark", 0, 0)
         frame = _frame(query, data, unit)
-        check_schema(query, unit, {name: (_kind(found), found) for name, found in frame.dtypes})
-        wanted = [_column(name).cast(_TYPES[kind]).alias(name) for name, kind in query.kinds.items()]
-        if unit.id is not None:
-            wanted.append(_column(unit.id).cast("string").alias(unit.id))
-        frame = frame.select(*wanted)
         if unit.id is not None:
             frame = _bounded(frame, query, unit)
         progress("counting on Spark", 0, 0)
@@ -72,7 +68,7 @@ def _partial_sums(query: Query) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
         result = query.zero()
         for batch in batches:
-            result = query.combine(result, query.partial(batch))
+            result = query.combine(result, partial(query, batch))
         yield pyarrow.record_batch({"partial": pyarrow.array([result.tobytes()], type=pyarrow.binary())})
 
     return add_up
@@ -83,50 +79,75 @@ def _bounded(frame: Any, query: Query, unit: Unit) -> Any:  # noqa: ANN401
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    assert unit.id is not None
-    user, place = unit.id, "lessnoise_place"
-    order = [_column(name) + f.lit(0.0) if kind == NUMBER else _column(name) for name, kind in query.kinds.items()]
-    counted = frame.filter(_column(user).isNotNull()).mapInArrow(_counted_rows(query), frame.schema)
-    everyone = Window.partitionBy(_column(user))
-    numbered = counted.withColumn("lessnoise_rows", f.count("*").over(everyone)).withColumn(
-        place, f.row_number().over(everyone.orderBy(*order)) - 1
+    *columns, user = map(f.col, fresh(query, unit))
+    order = [
+        column + f.lit(0.0) if kind == NUMBER else column
+        for column, kind in zip(columns, query.kinds.values(), strict=True)
+    ]
+    counted = frame.filter(user.isNotNull()).mapInArrow(_counted_rows(query, unit), frame.schema)
+    everyone = Window.partitionBy(user)
+    numbered = counted.withColumn("many", f.count("*").over(everyone)).withColumn(
+        "place", f.row_number().over(everyone.orderBy(*order)) - 1
     )
-    number = f.sha2(f.concat_ws("|", f.lit(unit.key), _column(user), f.col(place).cast("string")), 256)
-    drawn = f.when(f.col("lessnoise_rows") > unit.rows, number)
-    ranked = numbered.withColumn("lessnoise_rank", f.row_number().over(everyone.orderBy(drawn)))
-    return ranked.filter(f.col("lessnoise_rank") <= unit.rows).select(*map(_column, query.columns))
+    number = f.sha2(f.concat_ws("|", f.lit(unit.key), user, f.col("place").cast("string")), 256)
+    drawn = f.when(f.col("many") > unit.rows, number)
+    ranked = numbered.withColumn("chosen", f.row_number().over(everyone.orderBy(drawn)))
+    return ranked.filter(f.col("chosen") <= unit.rows).select(*columns)
 
 
-def _counted_rows(query: Query) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _counted_rows(query: Query, unit: Unit) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    names = list(wanted(query, unit))
+
     def keep(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         for batch in batches:
-            yield batch.filter(pyarrow.array(query.valid(batch)))
+            yield batch.filter(pyarrow.array(query.valid(batch.rename_columns(names))))
 
     return keep
 
 
 def _frame(query: Query, data: Any, unit: Unit) -> Any:  # noqa: ANN401
-    """A Spark data frame, or the file that a path names, read by the current session."""
+    """The wanted columns of a Spark data frame, or of the files that a path names; under fresh names, ids as texts."""
     if isinstance(data, (str, Path)):
-        path = existing(data)
-        session = _session()
-        place = str(path.absolute())
-        if file_format(path) == "parquet":
-            return session.read.parquet(place)
-        separator = "\t" if ".tsv" in path.name.lower() else ","
-        texts = session.read.csv(place, header=True, sep=separator, mode="FAILFAST")
-        return texts.select(*(_parsed(name, query, unit) for name in texts.columns))
-    if type(data).__module__.startswith("pyspark."):
-        return data
-    raise InvalidInput(f"data of type {type(data).__name__} is not on Spark: pass a Spark data frame or a path.")
+        return _read(query, files.pieces(files.found(data)[0], query, unit), unit)
+    if not type(data).__module__.startswith("pyspark."):
+        raise InvalidInput(f"data of type {type(data).__name__} is not on Spark: pass a Spark data frame or a path.")
+    found = [type_name for _, type_name in data.dtypes]
+    where = places(query, unit, list(data.columns))
+    check_kinds(query, unit, [(_kind(found[place]), found[place]) for place in where])
+    renamed = data.toDF(*(f"p{place}" for place in range(len(found))))  # names may differ by case alone
+    types = [*(_TYPES[kind] for kind in query.kinds.values()), "string"]
+    return renamed.select(
+        *(
+            _cast(renamed[f"p{place}"], found[place], new).alias(name)
+            for place, new, name in zip(where, types, fresh(query, unit), strict=False)
+        )
+    )
 
 
-def _parsed(name: str, query: Query, unit: Unit) -> Any:  # noqa: ANN401
-    """A column of a CSV file, as the query needs it; a text that is no number is an error, not NULL."""
-    kind = TEXT if name == unit.id else query.kinds.get(name, TEXT)
-    return _column(name) if kind == TEXT else _column(name).cast(_TYPES[kind]).alias(name)
+def _cast(column: Any, old: str, new: str) -> Any:  # noqa: ANN401
+    return column.cast("string").cast(new) if old.startswith("decimal") else column.cast(new)  # the nearest double
+
+
+def _read(query: Query, parts: list[files.Piece], unit: Unit) -> Any:  # noqa: ANN401
+    """Pieces of files, read by the workers as on the other engines: Spark would guess patterns, folders and types."""
+    session = _session()
+    types = [*(_TYPES[kind] for kind in query.kinds.values()), "string"]
+    schema = ", ".join(f"{name} {found}" for name, found in zip(fresh(query, unit), types, strict=False))
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        arrow = {"double": pyarrow.float64(), "bigint": pyarrow.int64(), "string": pyarrow.string()}
+        for batch in batches:
+            for part in batch.to_pylist():
+                for rows in files.read(files.Piece(**part), query, unit):
+                    columns = [column.cast(arrow[new]) for column, new in zip(rows.columns, types, strict=False)]
+                    yield pyarrow.RecordBatch.from_arrays(columns, rows.schema.names)
+
+    listed = session.createDataFrame([tuple(part) for part in parts], "path string, group int")
+    return listed.repartition(max(1, len(parts))).mapInArrow(read, schema)
 
 
 def _session() -> Any:  # noqa: ANN401
@@ -138,12 +159,6 @@ def _session() -> Any:  # noqa: ANN401
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     return builder.appName("lessnoise").config("spark.ui.showConsoleProgress", "false").getOrCreate()
-
-
-def _column(name: str) -> Any:  # noqa: ANN401
-    from pyspark.sql import functions as f
-
-    return f.col("`" + name.replace("`", "``") + "`")
 
 
 def _kind(type_name: str) -> str:

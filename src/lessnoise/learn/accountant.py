@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from opacus.accountants.accountant import IAccountant
 
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.rounding import down, up
 
 if TYPE_CHECKING:
@@ -124,7 +126,8 @@ def _checked(state: Mapping[str, Any], plan: TrainingPlan) -> tuple[int, list[tu
             f"checkpoint mechanism={found!r} is not the state of this accountant: pass what its state_dict() gave."
         )
     ours = json.loads(json.dumps(plan.to_dict()))
-    theirs = json.loads(state["plan"])
+    state = validation.fields(state, ("plan", "taken", "history", "private"), "checkpoint", optional=None)
+    theirs = validation.json_object(state["plan"], "plan")
     for name, value in ours.items():
         if theirs.get(name) != value:
             raise InvalidInput(
@@ -132,12 +135,14 @@ def _checked(state: Mapping[str, Any], plan: TrainingPlan) -> tuple[int, list[tu
                 "training: resume with the checkpoint's settings, or start afresh."
             )
     taken = state["taken"]
-    if not isinstance(taken, int) or not 0 <= taken <= plan.steps:
-        raise InvalidInput(f"taken={taken!r} of the checkpoint is not between 0 and steps={plan.steps}: it is damaged.")
-    return taken, list(state["history"]), bool(state["private"])
+    if type(taken) is not int or not 0 <= taken <= plan.steps:
+        raise InvalidInput(
+            f"taken={shown(taken)} of the checkpoint is not between 0 and steps={plan.steps}: it is damaged."
+        )
+    return taken, list(state["history"] or ()), state["private"] is True
 
 
 def _short(value: object) -> str:
     if isinstance(value, dict):
-        return json.dumps(value.get("noise", value))
-    return repr(value)
+        return shown(value.get("noise", value))
+    return shown(value)

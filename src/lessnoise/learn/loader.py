@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from opacus.data_loader import DPDataLoader
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Sampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
 from lessnoise.errors import InvalidInput
+from lessnoise.learn.batch import Collate, token_of
 from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class PoissonSampler(Sampler[list[int]]):
-    """Batches at rate 1/steps, ``steps`` an epoch; ``issued`` counts them over all epochs.
+    """Batches of the records that there are, at rate 1/steps, ``steps`` an epoch; ``issued`` counts all of them.
 
     The secure one compares cryptographic 64-bit words with the rate rounded down, under a new key each epoch; the other
     one uses torch's generator. With several replicas each takes every replica-th record.
@@ -38,6 +38,7 @@ class PoissonSampler(Sampler[list[int]]):
         self.rate = 1.0 / steps
         self.steps = steps
         self.issued = 0
+        self.on_start: Callable[[], None] = lambda: None
         self._mine = np.arange(rank, records, replicas)
         self._secure, self._generator = secure, generator
 
@@ -45,6 +46,7 @@ class PoissonSampler(Sampler[list[int]]):
         return self.steps
 
     def __iter__(self) -> Iterator[list[int]]:
+        self.on_start()
         words = Stream.secure().claim().sequence() if self._secure else None
         # floor(rate 2^64): never more likely than accounted for. The rate 1 is everybody.
         limit = np.uint64(min(int(math.ldexp(self.rate, 64)), 2**64 - 1))
@@ -60,6 +62,22 @@ class PoissonSampler(Sampler[list[int]]):
             yield self._mine[chosen].tolist()
 
 
+class PoissonLoader(DataLoader[Any]):
+    """A loader of Poisson samples that knows which batch of a pass came before which."""
+
+    def __init__(self, *options: Any, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(*options, **named)
+        self.before: dict[str | None, str | None] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches of one epoch, some of them perhaps empty."""
+        self.before, last = {}, None
+        for batch in super().__iter__():
+            token = token_of(batch)
+            self.before[token], last = last, token
+            yield batch
+
+
 def check_loader(loader: object) -> None:
     """Refuse a loader whose batches cannot be replaced by Poisson samples of the same data."""
     if not isinstance(loader, DataLoader):
@@ -70,8 +88,6 @@ def check_loader(loader: object) -> None:
             "accounting needs, take a data set with an index and a length."
         )
     batches = loader.batch_sampler
-    if isinstance(batches, PoissonSampler) or isinstance(loader, DPDataLoader):
-        return
     if batches is None:
         raise InvalidInput("data_loader.batch_size=None does no batching: pass batch_size=, the mean size of a batch.")
     if type(batches) is not BatchSampler or not isinstance(
@@ -84,24 +100,32 @@ def check_loader(loader: object) -> None:
         )
 
 
+def batches_an_epoch(loader: DataLoader[Any], records: int) -> int:
+    """How many batches an epoch has if there are so many records: by public numbers alone."""
+    sampler = loader.sampler
+    each = -(-records // sampler.num_replicas) if isinstance(sampler, DistributedSampler) else records
+    return int(-(-each // loader.batch_size))
+
+
 def poisson_loader(
-    loader: DataLoader[Any], *, secure: bool, generator: torch.Generator | None, distributed: bool
-) -> DataLoader[Any]:
-    """The same data in Poisson samples, as many an epoch as the loader has batches; batches may be empty."""
-    theirs = DPDataLoader.from_data_loader(loader, generator=generator)  # for its handling of empty batches
+    loader: DataLoader[Any], batches: int, *, secure: bool, generator: torch.Generator | None, distributed: bool
+) -> PoissonLoader:
+    """The same data in Poisson samples at rate 1/batches; samples may be empty."""
     ranks = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
     sampler = PoissonSampler(
         len(loader.dataset),  # type: ignore[arg-type]
-        len(loader),
+        batches,
         secure=secure,
         generator=generator,
         rank=ranks[0],
         replicas=ranks[1],
     )
-    return DataLoader(
+    last = len(loader.dataset) - 1  # type: ignore[arg-type]
+    examples = [loader.dataset[place] for place in sorted({0, last // 2, last})]
+    return PoissonLoader(
         loader.dataset,
         batch_sampler=sampler,
-        collate_fn=theirs.collate_fn,
+        collate_fn=Collate(loader.collate_fn, examples),
         num_workers=loader.num_workers,
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,

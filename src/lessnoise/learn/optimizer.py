@@ -1,16 +1,15 @@
-"""Opacus's optimizer with the noise of any lessnoise mechanism, over the whole gradient as one vector."""
+"""Opacus's optimizer with exact sums, and with the noise of any lessnoise mechanism over the whole gradient."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
-from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
 
 from lessnoise.errors import InvalidInput
 from lessnoise.learn import noise
+from lessnoise.learn.clipping import clipped_sums
 from lessnoise.mechanism.sampling import noise_form, prepare_noise
 from lessnoise.noise import Integers, Stream, compiled_kernels
 from lessnoise.noise.compiled import LOADING
@@ -18,10 +17,13 @@ from lessnoise.noise.compiled import LOADING
 if TYPE_CHECKING:
     from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.learn.loader import PoissonSampler
+    from lessnoise.learn.watch import Watch
 
 
 class MechanismOptimizer(DPOptimizer):
-    """Clips and sums as Opacus does; then adds the mechanism's noise to the flattened sum."""
+    """Clips and sums the gradients of a watched batch; then adds the mechanism's noise to the flattened sum."""
+
+    watch: Watch
 
     def __init__(
         self,
@@ -36,15 +38,40 @@ class MechanismOptimizer(DPOptimizer):
         self.accountant = accountant
         self.sampler = sampler
         self.secure_noise = secure_noise
-        self._taken_before: int | None = None
+        self._noisy = False
+        self._signals: list[int] = []  # for each queued signal the Poisson sample that it is about
+        self._gathered: int | None = None  # the Poisson sample whose parts were summed by steps without noise
+        optimizer.register_step_pre_hook(self._check_noisy)
+        sampler.on_start = self._start
         plan = accountant.plan
         if secure_noise and plan.steps * plan.mechanism.dimension >= LOADING:  # so many draws: compile before the first
             form = noise_form(plan.mechanism.law, plan.mechanism.shape)
             if not isinstance(form, Integers):
                 compiled_kernels(form.kernels)
 
+    def _check_noisy(self, *_: object) -> None:
+        """The optimizer that was passed in is not to be stepped by itself, on gradients without noise."""
+        if not self._noisy:
+            raise InvalidInput(
+                "optimizer.step() is that of the optimizer without noise: call step() of the one that make_private "
+                "returned."
+            )
+        self._noisy = False
+
+    def _start(self) -> None:
+        """A new pass: forget the parts of a sample that an abandoned one has left behind."""
+        self._step_skip_queue.clear()
+        self._signals.clear()
+        self._gathered = None
+        self.watch.restart()
+
+    def signal_skip_step(self, do_skip: bool = True) -> None:
+        """Opacus's BatchMemoryManager announces a part of a Poisson sample."""
+        super().signal_skip_step(do_skip)
+        self._signals.append(self.sampler.issued)
+
     def clip_and_accumulate(self) -> None:
-        """Refuse what was not accounted for, then let Opacus clip, then refuse what is not finite."""
+        """Refuse what was not accounted for; then clip, and add to the sum of the parts before."""
         accountant, mechanism = self.accountant, self.accountant.plan.mechanism
         accountant.check_room()
         if self.max_grad_norm != mechanism.sensitivity:
@@ -52,48 +79,71 @@ class MechanismOptimizer(DPOptimizer):
                 f"max_grad_norm={self.max_grad_norm} was changed from clip_norm={mechanism.sensitivity:g}, which the "
                 "noise was chosen for: call make_private again for another one."
             )
-        self._check_sampler()
-        super().clip_and_accumulate()
-        # Clipped gradients do not overflow in a sum, so that it is finite if and only if all of them are.
-        if not math.isfinite(torch.cat([p.summed_grad.reshape(-1) for p in self.params]).sum().item()):
-            for p in self.params:
-                p.summed_grad = None
+        if sum(p.numel() for p in self.params) != mechanism.dimension:
             raise InvalidInput(
-                "gradient=nan or infinite: no noise was drawn and nothing was released; look for a division by zero in "
-                "the loss, too large inputs or too large a learning rate."
+                f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
+                f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
+        sample = self._signals[0] if self._signals else None
+        if self._gathered is not None and sample != self._gathered:
+            raise InvalidInput(
+                "signal_skip_step joined two batches in one step, in which a record may be twice: step on every batch."
+            )
+        if not torch.stack([p.isfinite().all().cpu() for p in self.params]).all():
+            raise InvalidInput(
+                "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
+                "smaller learning rate."
+            )
+        sums = clipped_sums(self.watch.gradients(self.params), self.max_grad_norm)
+        for p, total in zip(self.params, sums, strict=True):
+            p.summed_grad = total if self._gathered is None else p.summed_grad + total
+        self.watch.close()
+        if self._signals:
+            self._signals.pop(0)
+        self._gathered = sample if self._check_skip_next_step(pop_next=False) else None
 
-    def _check_sampler(self) -> None:
-        """Every step uses up one batch of the Poisson loader; batches from elsewhere would not be accounted for."""
-        if self._taken_before is None:  # a resumed training has steps behind it
-            self._taken_before = self.accountant.taken
-        if self.sampler.issued <= self.accountant.taken - self._taken_before:
-            raise InvalidInput(
-                f"step={self.accountant.taken + 1} is not for a batch of the Poisson loader, so the accounting would "
-                "be wrong: iterate over the data_loader that make_private returned, and step once a batch."
-            )
+    def pre_step(self, closure: object = None) -> bool:
+        """All but the step itself, which a part of a sample does not have."""
+        self.clip_and_accumulate()
+        self._is_last_step_skipped = self._check_skip_next_step()
+        if self._is_last_step_skipped:
+            return False
+        self.add_noise()
+        self.scale_grad()
+        self.step_hook(self)
+        return True
 
     def add_noise(self) -> None:
         """The noisy sum, into ``p.grad``."""
-        for p in self.params:
-            _check_processed_flag(p.summed_grad)
-        flat = torch.cat([p.summed_grad.reshape(-1) for p in self.params])
-        noisy = self._secure(flat) if self.secure_noise else self._on_device(flat)
+        noisy = self._noisy_sum(torch.cat([p.summed_grad.reshape(-1) for p in self.params]))
         for p, part in zip(self.params, noisy.split([p.numel() for p in self.params]), strict=True):
-            p.grad = part.view_as(p).to(p.dtype)
-            _mark_as_processed(p.summed_grad)
+            p.grad = part.view_as(p).to(p.device, p.dtype)
+        self._noisy = True
+
+    def _noisy_sum(self, flat: torch.Tensor) -> torch.Tensor:
+        return self._secure(flat) if self.secure_noise else self._on_device(flat)
 
     def _secure(self, flat: torch.Tensor) -> torch.Tensor:
         """By the engine: exact, cryptographic, on the CPU."""
         mechanism = self.accountant.plan.mechanism
         value = flat.detach().to("cpu", torch.float64).numpy().reshape(mechanism.shape)
         noisy = prepare_noise(mechanism.law, value, Stream.secure())()
-        return torch.from_numpy(noisy.reshape(-1)).to(flat.device, flat.dtype)
+        return torch.from_numpy(noisy.reshape(-1)).to(flat.device)
 
     def _on_device(self, flat: torch.Tensor) -> torch.Tensor:
-        drawn = noise.draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
-        return flat + drawn.to(flat.dtype)
+        return flat + noise.draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):
-    """Opacus's distributed step (the first rank adds the noise, then sums are shared) with our noise."""
+    """The sums of all processes are added first, exactly; one noise goes on their sum, which all then have."""
+
+    add_noise = MechanismOptimizer.add_noise
+
+    def _noisy_sum(self, flat: torch.Tensor) -> torch.Tensor:
+        torch.distributed.all_reduce(flat)
+        noisy = super()._noisy_sum(flat) if self.rank == 0 else torch.empty_like(flat)
+        torch.distributed.broadcast(noisy, src=0)
+        return noisy
+
+    def reduce_gradients(self) -> None:
+        """They are those of all processes already."""

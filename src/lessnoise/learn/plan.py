@@ -114,12 +114,13 @@ class TrainingPlan:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TrainingPlan:
         """The inverse of :meth:`to_dict`."""
-        target, claim = values["target"], values["claim"]
+        given = validation.members(cls, values, "plan")
+        target, claim = given["target"], given["claim"]
         return cls(
-            Mechanism.from_dict(values["mechanism"]),
-            values["rate"],
-            values["steps"],
-            values["records"],
+            Mechanism.from_dict(given["mechanism"]),
+            given["rate"],
+            given["steps"],
+            given["records"],
             None if target is None else Guarantee.from_dict(target),
             None if claim is None else Claim.from_dict(claim),
         )

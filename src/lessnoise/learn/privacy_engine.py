@@ -6,30 +6,60 @@ from typing import TYPE_CHECKING, Any
 
 from opacus import PrivacyEngine
 
-from lessnoise.learn.loader import poisson_loader
+from lessnoise.learn.loader import PoissonLoader, poisson_loader
 from lessnoise.learn.optimizer import DistributedMechanismOptimizer, MechanismOptimizer
+from lessnoise.learn.watch import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
     from lessnoise.learn.accountant import ExactAccountant
 
 
 class ExactPrivacyEngine(PrivacyEngine):
-    """Poisson samples and noise by lessnoise; gradients, clipping and all checks of models by Opacus."""
+    """Poisson samples, sums, noise and checks by lessnoise; the records' gradients by Opacus."""
 
-    def __init__(self, accountant: ExactAccountant, *, secure: bool, generator: torch.Generator | None) -> None:
+    def __init__(
+        self,
+        accountant: ExactAccountant,
+        *,
+        batches: int,
+        secure: bool,
+        generator: torch.Generator | None,
+    ) -> None:
         # Opacus's own secure_mode is another package's generator; ours is the engine, so theirs stays off.
         self.accountant = accountant
         self.secure_mode = False
         self.secure_rng = None
         self.dataset = None
-        self._secure, self._generator = secure, generator
+        self._batches, self._secure, self._generator = batches, secure, generator
+
+    def watched(
+        self,
+        loss: Callable[..., torch.Tensor],
+        **options: Any,  # noqa: ANN401
+    ) -> tuple[Any, MechanismOptimizer, PoissonLoader, Watch]:
+        """Opacus's ``make_private``, and what watches over its parts."""
+        model, optimizer, loader = self.make_private(**options)
+        watch = Watch(model, loss, self.accountant, loader, mean=options["loss_reduction"] == "mean")
+        optimizer.watch = watch
+        return model, optimizer, loader, watch
+
+    def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
+        return super()._prepare_model(
+            module, **options | {"loss_reduction": "sum"}
+        )  # the watched loss has its gradients
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset
         loader = poisson_loader(
-            data_loader, secure=self._secure, generator=_on_cpu(self._generator), distributed=distributed
+            data_loader,
+            self._batches,
+            secure=self._secure,
+            generator=_on_cpu(self._generator),
+            distributed=distributed,
         )
         self._sampler = loader.batch_sampler
         return loader
@@ -40,7 +70,6 @@ class ExactPrivacyEngine(PrivacyEngine):
         optimizer: torch.optim.Optimizer,
         noise_multiplier: float,
         max_grad_norm: float,
-        expected_batch_size: float,
         loss_reduction: str = "mean",
         distributed: bool = False,
         **_: object,
@@ -50,7 +79,7 @@ class ExactPrivacyEngine(PrivacyEngine):
             optimizer,
             noise_multiplier=noise_multiplier,
             max_grad_norm=max_grad_norm,
-            expected_batch_size=expected_batch_size,
+            expected_batch_size=self.accountant.plan.records / self._batches,  # Opacus would count the records
             loss_reduction=loss_reduction,
             generator=self._generator,
             accountant=self.accountant,

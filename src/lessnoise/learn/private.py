@@ -23,12 +23,13 @@ ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
 
 
 class Private(NamedTuple):
-    """What to train with; ``privacy`` answers what the training has cost so far."""
+    """What to train with, in place of yours; ``privacy`` answers what the training has cost so far."""
 
     model: Any
     optimizer: Any
     data_loader: Any
     privacy: ExactAccountant
+    loss: Any
 
 
 def make_private(
@@ -36,6 +37,8 @@ def make_private(
     optimizer: torch.optim.Optimizer,
     data_loader: torch.utils.data.DataLoader[Any],
     *,
+    loss: Callable[..., Any] | None = None,
+    records: int | None = None,
     mechanism: str | Mechanism = "gaussian",
     clip_norm: float,
     epsilon: float | None = None,
@@ -49,12 +52,16 @@ def make_private(
     loss_reduction: str = "mean",
     grad_sample_mode: str = "hooks",
 ) -> Private:
-    """Train with differential privacy: (model, optimizer, data_loader, privacy), to use in place of yours.
+    """Train with differential privacy: (model, optimizer, data_loader, privacy, loss), to use in place of yours.
+
+    ``loss(outputs, *targets)`` is a function or module that returns one number; the returned one applies it to each
+    record by itself. ``records`` is the public number of records, or a public bound: rate, steps and noise follow from
+    it and from the loader's batch size, never from the data set, which may have more or fewer.
 
     The noise is the least of its kind (``mechanism``, see :func:`~lessnoise.learn.plan_training`) that keeps
     (``epsilon``, ``delta``) over ``epochs`` passes of the loader, or a description as it is, without ``epsilon``.
-    Opacus computes and clips the gradients; batches become Poisson samples; noise goes on the sum of all parameters'
-    gradients as one vector. A step beyond the planned ones is refused.
+    Opacus computes the gradients; batches become Poisson samples; noise goes on the sum of all parameters' clipped
+    gradients as one vector. A step beyond the planned ones is refused, and so is one on anything but a drawn batch.
 
     ``secure_mode`` draws samples and noise by lessnoise's engine, on the CPU, wherever the model is. Without it torch's
     generator draws them on the model's device: faster on a GPU, not cryptographic, and ``privacy.private`` is False.
@@ -64,22 +71,29 @@ def make_private(
     """
     _require_extra()
     from lessnoise.learn.accountant import ExactAccountant
-    from lessnoise.learn.loader import check_loader
+    from lessnoise.learn.loader import batches_an_epoch, check_loader
     from lessnoise.learn.privacy_engine import ExactPrivacyEngine
 
     check_loader(data_loader)
     _check_model(model, optimizer)
+    criterion = _checked_loss(loss)
     _check_randomness(secure_mode, generator, ledger, partition)
     validation.choice("loss_reduction", loss_reduction, ("mean", "sum"))
     validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew"))
-    batches = len(data_loader)
+    if records is None:
+        raise InvalidInput(
+            "records=None: pass the number of records, or a bound on it, as you would publish it; it decides about "
+            "steps and noise, so it is never read from the private data."
+        )
+    count = validation.whole_number("records", records)
+    batches = batches_an_epoch(data_loader, count)
     plan = plan_training(
         mechanism,
         clip_norm=clip_norm,
         parameters=sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad),
         rate=1.0 / batches,
         steps=validation.whole_number("epochs", epochs) * batches,
-        records=len(data_loader.dataset),  # type: ignore[arg-type]
+        records=count,
         epsilon=epsilon,
         delta=delta,
     )
@@ -92,7 +106,9 @@ def make_private(
     remaining = plan.steps - privacy.taken
     if ledger is not None and remaining:
         _pay(ledger, plan, remaining, partition)
-    wrapped = ExactPrivacyEngine(privacy, secure=secure_mode, generator=generator).make_private(
+    engine = ExactPrivacyEngine(privacy, batches=batches, secure=secure_mode, generator=generator)
+    watched = engine.watched(
+        criterion,
         module=model,
         optimizer=optimizer,
         data_loader=data_loader,
@@ -101,12 +117,11 @@ def make_private(
         loss_reduction=loss_reduction,
         grad_sample_mode=grad_sample_mode,
     )
-    return Private(wrapped[0], wrapped[1], wrapped[2], privacy)
+    return Private(*watched[:3], privacy, watched[3].loss)
 
 
 def fit(
     private: Private,
-    loss: Callable[[Any, Any], Any],
     *,
     epochs: int,
     report: Callable[[str], object] = print,
@@ -116,8 +131,7 @@ def fit(
     for epoch in range(1, validation.whole_number("epochs", epochs) + 1):
         for inputs, labels in private.data_loader:
             private.optimizer.zero_grad()
-            value = loss(private.model(inputs.to(device)), labels.to(device))
-            value.backward()
+            private.loss(private.model(inputs.to(device)), labels.to(device)).backward()
             private.optimizer.step()
         report(f"epoch {epoch}, {private.privacy}")
 
@@ -156,10 +170,31 @@ def _check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> No
         raise InvalidInput(f"model={type(model).__name__} cannot be trained privately: {problems[0]}")
     known = set(model.parameters())
     chosen = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    if not chosen or any(p not in known for p in chosen):
+    if not chosen or {p for p in known if p.requires_grad} != set(chosen):
         raise InvalidInput(
-            "optimizer.params differ from the model's parameters: make the optimizer from model.parameters()."
+            "optimizer.params differ from the model's parameters: make one optimizer from model.parameters(), and "
+            "freeze by requires_grad_(False) what is not to be trained."
         )
+
+
+def _checked_loss(loss: Callable[..., Any] | None) -> Callable[..., Any]:
+    import torch
+
+    if not callable(loss):
+        raise InvalidInput(
+            f"loss={loss!r} is not a function: pass the loss, such as torch.nn.functional.cross_entropy, and train "
+            "with private.loss, which applies it to each record by itself."
+        )
+    if (
+        isinstance(loss, torch.nn.CrossEntropyLoss | torch.nn.NLLLoss)
+        and loss.weight is not None
+        and loss.reduction == "mean"
+    ):
+        raise InvalidInput(
+            f'loss={type(loss).__name__}(weight=..., reduction="mean") divides by the weights of the batch: take '
+            'reduction="sum", which here is applied to one record at a time.'
+        )
+    return loss
 
 
 def _check_randomness(secure_mode: bool, generator: object, ledger: object, partition: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lessnoise.ledger import store, total
+from lessnoise.ledger import total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,15 +33,16 @@ def history(ledger: Ledger, points: int = 16, records: Sequence[Record] | None =
     if not every:
         return []
     marks = sorted({round((k + 1) * len(every) / points) for k in range(points)} - {0})
-    totals: store.Totals = {}
+    totals: total.Totals = {}
     known: dict[Composition, int] = {}
     moments = []
     for number, record in enumerate(every, start=1):
-        counts = totals.setdefault(record.partition or store.EVERYWHERE, {})
+        counts = totals.setdefault(record.partition or total.EVERYWHERE, {})
         key = known.setdefault(record.composition, len(known))
         counts[key] = counts.get(key, 0) + 1
         if number in marks:
             compositions = list(known)
-            candidates = [total.composition_of(c, compositions.__getitem__) for c in total.worst_candidates(totals)]
+            together = total.touched(ledger.budget.neighbours)
+            candidates = total.worst_compositions(totals, together, compositions.__getitem__)
             moments.append(Moment(record.time, number, total.epsilon_spent(candidates, ledger.budget.delta).upper))
     return moments

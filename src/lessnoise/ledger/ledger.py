@@ -13,14 +13,18 @@ from lessnoise import validation
 from lessnoise.composition.description import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
-from lessnoise.ledger import store, total
+from lessnoise.ledger import total
+from lessnoise.ledger.store import Store
 from lessnoise.rounding import down, up
 from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
-    import sqlite3
+    from collections.abc import Callable
 
+    from lessnoise.ledger.tables import Tables
     from lessnoise.mechanism.mechanism import Mechanism
+
+_MOST_TEXT = 100_000
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,10 @@ class Ledger(Plotted):
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, budget: Guarantee) -> None:
-        self.path = path
+    def __init__(self, file: Store, budget: Guarantee) -> None:
+        self.path = file.path
         self.budget = budget
-        self._store = store.Store(path)
+        self._store = file
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, {self.budget})"
@@ -81,12 +85,12 @@ class Ledger(Plotted):
         """Open the ledger at ``path``; with a budget, create it if there is none.
 
         An existing ledger keeps its budget: what is stated here must agree with it. A file that is something else, is
-        damaged, or was written by a newer version is refused and left as it is.
+        empty or damaged, or was written by a newer version is refused and left as it is.
         """
-        if not isinstance(path, (str, os.PathLike)):
+        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
             raise InvalidInput(f"path={path!r} is not a path: pass the name of the ledger's file.")
         place = Path(path)
-        file = store.Store(place)
+        file = Store(place)
         stated = _stated(epsilon, delta, neighbours)
         if not file.exists():
             if epsilon is None or delta is None:
@@ -98,9 +102,7 @@ class Ledger(Plotted):
                 raise InvalidInput(f"ledger={place} is in a folder that does not exist: create {place.parent} first.")
             relation = stated.get("neighbours", Neighbours.ADD_REMOVE.value)
             file.create(Guarantee(epsilon, delta, Neighbours.of(str(relation))), time.time())
-        file.check()
-        with file.reading() as connection:
-            budget = file.budget(connection)
+        budget = file.check()
         kept = budget.to_dict()
         for name, value in stated.items():
             if kept[name] != value:
@@ -108,7 +110,7 @@ class Ledger(Plotted):
                     f"{name}={value!r} differs from {kept[name]!r}, the budget of ledger={place}: leave it out, or "
                     "create another ledger."
                 )
-        return cls(place, budget)
+        return cls(file, budget)
 
     # Spending.
 
@@ -116,44 +118,51 @@ class Ledger(Plotted):
         """Record a release before it is made; BudgetExceeded, and nothing recorded, if it does not fit.
 
         Releases with different ``partition`` keys must concern disjoint sets of individuals, which the caller answers
-        for: then only the worst partition counts. Without a key a release concerns everybody.
+        for: then only the worst partition counts, under *replace* the worst two, since an individual who is replaced
+        may leave one and enter another. Without a key a release concerns everybody.
         """
+        asked, key, note = self._asked(release), _partition(partition), _text("note", note)
+        json = asked.to_json()
+        with self._store.reading() as found:  # the same decision without the lock: what it computes is kept
+            self._decide(found, asked, key)
+        with self._store.writing() as found:
+            self._decide(found, asked, key)
+            now = time.time()
+            number = found.add(now, key, found.description_id(json), note)
+        return Receipt(number, now)
+
+    def affords(self, release: Mechanism | Composition, *, partition: str | None = None) -> bool:
+        """Whether a release would fit now; nothing is spent."""
+        asked, key = self._asked(release), _partition(partition)
+        try:
+            with self._store.reading() as found:
+                self._decide(found, asked, key)
+        except BudgetExceeded:
+            return False
+        return True
+
+    def _asked(self, release: Mechanism | Composition) -> Composition:
         composition = as_composition(release)
         if composition.neighbours is not self.budget.neighbours:
             raise InvalidInput(
                 f"neighbours={composition.neighbours.value!r} differs from {self.budget.neighbours.value!r} of "
                 f"ledger={self.path}: state the sensitivity for the ledger's relation."
             )
-        key, note = _partition(partition), _text("note", note)
-        json = composition.to_json()
-        with self._store.reading() as connection:  # the same decision without the lock: what it computes is kept
-            self._decide(connection, composition, key)
-        with self._store.writing() as connection:
-            self._decide(connection, composition, key)
-            now = time.time()
-            number = store.add(connection, now, key, store.description_id(connection, json), note)
-        return Receipt(number, now)
+        return composition
 
-    def affords(self, release: Mechanism | Composition, *, partition: str | None = None) -> bool:
-        """Whether a release would fit now; nothing is spent."""
-        try:
-            with self._store.reading() as connection:
-                self._decide(connection, as_composition(release), _partition(partition))
-        except BudgetExceeded:
-            return False
-        return True
-
-    def _decide(self, connection: sqlite3.Connection, asked: Composition, partition: str) -> None:
+    def _decide(self, found: Tables, asked: Composition, partition: str) -> None:
         """Raise unless everything with the new release keeps the budget."""
-        if self._store.budget(connection) != self.budget:
+        if found.budget() != self.budget:
             raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
-        totals = store.totals(connection)
-        if partition != store.EVERYWHERE:  # only this one can become the worst
-            names = (store.EVERYWHERE, partition)
-            totals = {name: counts for name, counts in totals.items() if name in names}
-        before = self._candidates(connection, totals)
+        relation, lookup = self.budget.neighbours, self._lookup(found)
+        totals = total.focused(found.totals(), partition, relation)
+        together = (
+            total.touched(relation) if partition == total.EVERYWHERE else 1
+        )  # its own partition is in all of them
+        before = total.worst_compositions(totals, together, lookup)
         after = [Composition((*composition.parts, *asked.parts)) for composition in before] or [asked]
-        if all(total.fits(composition, self.budget) for composition in after):
+        distance = total.machine_distance(totals, together, lookup) + 0.5 * asked.delta_numeric(0.0)
+        if all(total.fits(composition, self.budget, distance) for composition in after):
             return
         delta = self.budget.delta
         spent = total.epsilon_spent(before, delta).upper
@@ -185,37 +194,65 @@ class Ledger(Plotted):
         return max(self.budget.epsilon - self.spent().upper, 0.0)
 
     def compositions(self) -> list[Composition]:
-        """Everything so far, as one composition for each partition that could be the worst."""
-        with self._store.reading() as connection:
-            return self._candidates(connection, store.totals(connection))
+        """Everything so far, as one composition for each partition that could be the worst; under replace, each two."""
+        with self._store.reading() as found:
+            return self._worst(found, found.totals(), total.touched(self.budget.neighbours))
 
     def records(self) -> list[Record]:
         """Every spend, oldest first."""
-        with self._store.reading() as connection:
-            lookup = functools.lru_cache(maxsize=None)(functools.partial(self._lookup, connection))
+        with self._store.reading() as found:
+            lookup = self._lookup(found)
             return [
                 Record(row.id, row.time, lookup(row.description), row.partition or None, row.note)
-                for row in store.rows(connection)
+                for row in found.records()
             ]
 
     def count(self) -> int:
         """Number of records."""
-        with self._store.reading() as connection:
-            return int(connection.execute("SELECT COUNT(*) FROM spend").fetchone()[0])
+        with self._store.reading() as found:
+            return found.count()
 
     def verify(self) -> None:
-        """Check the file and that the totals it keeps are those of its records; LedgerError if not."""
-        self._store.check()
+        """Check the file, every record and description, and that the totals are those of the records; else LedgerError.
 
-    def _candidates(self, connection: sqlite3.Connection, totals: store.Totals) -> list[Composition]:
-        lookup = functools.partial(self._lookup, connection)
-        return [total.composition_of(counts, lookup) for counts in total.worst_candidates(totals)]
+        What it cannot see is a forgery that is consistent: a budget, a time or a note that was edited.
+        """
+        if self._store.check() != self.budget:
+            raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
+        with self._store.reading() as found:
+            lookup = self._lookup(found)
+            for description in found.description_ids():
+                lookup(description)
+        self.records()
 
-    def _lookup(self, connection: sqlite3.Connection, description: int) -> Composition:
-        return _parsed(store.json_of(connection, description))
+    def is_kept_in(self, path: Path) -> bool:
+        """Whether this is the path of the ledger's own file or journal, which nothing else may be written to."""
+        return self._store.is_of(path)
+
+    def _worst(self, found: Tables, totals: total.Totals, together: int) -> list[Composition]:
+        try:
+            return total.worst_compositions(totals, together, self._lookup(found))
+        except InvalidInput as error:  # each spend was composed before it was recorded, so this is none
+            raise LedgerError(f"{found.ledger} cannot be composed ({error}): restore it from a copy.") from None
+
+    def _lookup(self, found: Tables) -> Callable[[int], Composition]:
+        """Descriptions by number, each read once and checked."""
+
+        @functools.cache
+        def lookup(description: int) -> Composition:
+            json = found.json_of(description)
+            try:
+                composition = _parsed(json)
+            except Exception as error:  # whatever is wrong with it: it is not what was recorded
+                raise found.odd("description", f"id={description}, {error}") from None
+            if composition.neighbours is not self.budget.neighbours:
+                raise found.odd("description", f"id={description}, neighbours={composition.neighbours.value!r}")
+            return composition
+
+        return lookup
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=4096)
 def _parsed(json: str) -> Composition:
     return Composition.from_json(json)
 
@@ -234,7 +271,7 @@ def _stated(epsilon: float | None, delta: float | None, neighbours: Neighbours |
 
 def _partition(value: str | None) -> str:
     if value is None:
-        return store.EVERYWHERE
+        return total.EVERYWHERE
     if value == "":
         raise InvalidInput("partition='' names nobody: pass a key such as 'north', or None for everybody.")
     return _text("partition", value)
@@ -243,4 +280,10 @@ def _partition(value: str | None) -> str:
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{name}={value!r} is not text: pass a str.")
+    if len(value) > _MOST_TEXT:
+        raise InvalidInput(f"{name}={value[:20]!r}... has {len(value)} letters: pass at most {_MOST_TEXT}.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{name}={value!r} has letters that cannot be stored: pass text without them.") from None
     return value

@@ -2,209 +2,240 @@
 
 Every change is one transaction begun with BEGIN IMMEDIATE, which lets one process at a time decide and write, and
 synced to disk before it counts (synchronous=EXTRA). What a killed process leaves behind is rolled back by the next one.
+
+Nothing but SQLite may open the file: whoever closes it, wherever in the process, drops the locks that POSIX gives to
+the process as a whole, also those of a thread in the midst of a spend. So a look at the file is a ``stat``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import os
+import secrets
 import sqlite3
-from typing import TYPE_CHECKING, NamedTuple
+import stat
+from typing import TYPE_CHECKING
 
-from lessnoise._version import __version__
-from lessnoise.errors import LedgerError
-from lessnoise.guarantees import Guarantee, Neighbours
+from lessnoise.errors import InvalidInput, LedgerError, SpendUnknown
+from lessnoise.ledger import forks, tables
+from lessnoise.ledger.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from lessnoise.guarantees import Guarantee
+
 APPLICATION_ID = 0x4C4E4C47  # "LNLG"
 VERSION = 1
 _WAIT_SECONDS = 120.0
-_HEADER = b"SQLite format 3\x00"
-_SCHEMA = """
-CREATE TABLE budget (only INTEGER PRIMARY KEY CHECK (only = 1), epsilon REAL NOT NULL, delta REAL NOT NULL,
-    neighbours TEXT NOT NULL, created REAL NOT NULL, lessnoise TEXT NOT NULL) STRICT;
-CREATE TABLE description (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, json TEXT NOT NULL) STRICT;
-CREATE TABLE spend (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, partition TEXT NOT NULL,
-    description INTEGER NOT NULL REFERENCES description (id), note TEXT NOT NULL) STRICT;
-CREATE TABLE total (partition TEXT NOT NULL, description INTEGER NOT NULL REFERENCES description (id),
-    count INTEGER NOT NULL, PRIMARY KEY (partition, description)) STRICT, WITHOUT ROWID;
-"""
-EVERYWHERE = ""  # the partition of what concerns everybody
-
-# How often each description was spent, in each partition.
-Totals = dict[str, dict[int, int]]
-
-
-class Row(NamedTuple):
-    """One spend as stored."""
-
-    id: int
-    time: float
-    partition: str
-    description: int
-    note: str
+_STAGE = (".ledger-", ".new")  # of the name under which a new ledger is written before it gets its own
+_JOURNALS = ("-journal", "-wal", "-shm")
+_REASONS = {
+    sqlite3.SQLITE_FULL: "has no room left on its disk: free some",
+    sqlite3.SQLITE_BUSY: "is kept busy by another process: try again",
+    sqlite3.SQLITE_READONLY: "cannot be written: check its permissions and those of its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: check that it exists, and its permissions",
+    sqlite3.SQLITE_NOTADB: "is not a ledger: it was left as it is; pass another path",
+    sqlite3.SQLITE_CORRUPT: "is damaged: it was left as it is; restore it from a copy",
+}
+_inherited: list[sqlite3.Connection] = []  # of a parent process: to close them would undo what the parent is doing
 
 
 class Store:
-    """The file, opened anew for each use: safe across threads, forks and processes."""
+    """The file, opened anew for each use: safe across threads, forks and processes.
+
+    It is found once, when the store is made: a later change of folder or of a symbolic link does not lead elsewhere.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        try:
+            self.file = path.resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise InvalidInput(f"ledger={str(path)!r} is no usable path: pass the name of the ledger's file.") from None
+        self.identity: tuple[int, int] | None = None  # of the file that was checked
+        self.created: float | None = None
+
+    def __repr__(self) -> str:
+        return f"ledger={self.path}"
 
     def exists(self) -> bool:
-        """Whether there is a ledger; an empty file is one that was never finished."""
+        """Whether there is something of that name; LedgerError if it cannot be a ledger."""
         try:
-            with self.path.open("rb") as file:
-                start = file.read(len(_HEADER))
+            found = os.stat(self.file)
+            if found.st_nlink > 1:
+                found = self._without_stage(found)
         except FileNotFoundError:
             return False
-        except OSError as error:
-            raise LedgerError(f"ledger={self.path} cannot be read ({error.strerror}): check its permissions.") from None
-        if start not in (b"", _HEADER):
-            raise LedgerError(f"ledger={self.path} is not a ledger: it was left as it is; pass another path.")
-        return start != b""
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise LedgerError(f"{self} cannot be read ({reason}): check its name and permissions.") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise LedgerError(f"{self} is not a file: pass the name of the ledger's file.")
+        if found.st_size == 0:
+            raise LedgerError(
+                f"{self} is empty, which no ledger is: it was left as it is; remove it, or pass another path."
+            )
+        if found.st_nlink > 1:
+            raise LedgerError(
+                f"{self} has {found.st_nlink} names (hard links), and after a crash it would be repaired under one of "
+                "them only: remove the others, or pass a copy."
+            )
+        if self.identity not in (None, (found.st_dev, found.st_ino)):
+            raise self._replaced()
+        return True
+
+    def _replaced(self) -> LedgerError:
+        return LedgerError(f"{self} was replaced by another one: open it again.")
+
+    def _without_stage(self, found: os.stat_result) -> os.stat_result:
+        """Take away the first name of a new ledger, if the process that made it has not come to that yet."""
+        for other in self.file.parent.glob("*".join(_STAGE)):
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.lstat(other), found):
+                    other.unlink(missing_ok=True)
+        return os.stat(self.file)
+
+    def is_of(self, path: Path) -> bool:
+        """Whether this path is that of the ledger or of its journal."""
+        place = path.resolve()
+        return place in (self.file, *(self.file.with_name(self.file.name + ending) for ending in _JOURNALS)) or (
+            place.exists() and self.file.exists() and place.samefile(self.file)
+        )
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Tables]:
         """A consistent view."""
-        with self._connection("BEGIN") as connection:
-            yield connection
+        self._look()
+        with self._transaction(self.file, "BEGIN") as connection:
+            yield self._tables(connection)
 
     @contextlib.contextmanager
-    def writing(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Tables]:
         """A transaction that no other process can come between; what it wrote counts once this returns."""
-        with self._connection("BEGIN IMMEDIATE", create) as connection:
-            yield connection
+        self._look()
+        with self._transaction(self.file, "BEGIN IMMEDIATE") as connection:
+            yield self._tables(connection)
+            self._look()
+
+    def _look(self) -> None:
+        """Refuse a file that cannot be the ledger, or is not the one that was checked."""
+        if not self.exists():
+            raise LedgerError(f"{self} has vanished: check that it exists.")
+
+    def _tables(self, connection: sqlite3.Connection) -> Tables:
+        self._look()  # again, at what SQLite has opened
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise LedgerError(f"{self} is not a ledger: it was left as it is; pass another path.")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise LedgerError(
+                f"{self} has version {version}, and this lessnoise knows {VERSION}: it was left as it is; use a newer "
+                "lessnoise."
+            )
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "delete":
+            raise LedgerError(
+                f"{self} was set to another journal_mode by another program, and is not one file any more: set it back "
+                "with PRAGMA journal_mode = DELETE."
+            )
+        found = Tables(connection, repr(self))
+        found.check_form()
+        if self.created not in (None, found.created()):
+            raise self._replaced()
+        return found
 
     @contextlib.contextmanager
-    def _connection(self, begin: str, create: bool = False) -> Iterator[sqlite3.Connection]:
-        address = f"{self.path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"  # never a new file by accident
-        try:
-            connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
-        except sqlite3.Error as error:
-            raise self._failure(error) from None
-        try:
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute(begin)
+    def _transaction(self, file: Path, begin: str) -> Iterator[sqlite3.Connection]:
+        """Errors before the last step mean that nothing changed; in that one, only some of them do."""
+        spent = "" if begin == "BEGIN" else "; nothing was spent or released"
+        process = os.getpid()
+        with forks.held_off(repr(self)):
             try:
+                address = f"{file.as_uri()}?mode=rw"  # never a new file by accident
+                connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+            except sqlite3.Error as error:
+                raise self._failure(error, spent) from None
+            try:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute("PRAGMA cell_size_check = ON")
+                connection.execute(begin)
                 yield connection
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
+                if spent and os.getpid() == process:
+                    self._commit(connection)
+            except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter, if an error quotes from a damaged file
+                raise self._failure(error, spent) from None
+            finally:
+                if os.getpid() == process:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.close()  # which rolls back what is not committed
+                else:
+                    _inherited.append(connection)
+        if os.getpid() != process:
+            raise LedgerError(f"{self} was being used when this process was forked: the parent goes on with it.")
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._failure(error) from None
-        finally:
-            connection.close()
+        except (sqlite3.Error, MemoryError) as error:
+            if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):  # the journal is there, and undoes all of it
+                raise
+            raise SpendUnknown(
+                f"{self} failed while the record was written ({error}), so it may be spent or not: look at its last "
+                "record before you try again; nothing was released."
+            ) from None
 
-    def _failure(self, error: sqlite3.Error) -> LedgerError:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        reasons = {
-            sqlite3.SQLITE_FULL: "has no room left on its disk: free some; nothing was spent or released.",
-            sqlite3.SQLITE_BUSY: "is kept busy by another process: try again; nothing was spent or released.",
-            sqlite3.SQLITE_READONLY: "cannot be written: check its permissions and those of its folder.",
-            sqlite3.SQLITE_CANTOPEN: "cannot be opened: check that it exists, and its permissions.",
-            sqlite3.SQLITE_NOTADB: "is not a ledger: it was left as it is; pass another path.",
-            sqlite3.SQLITE_CORRUPT: "is damaged: it was left as it is; restore it from a copy.",
-        }
-        reason = reasons.get(code, f"failed ({error}): nothing was spent or released.")
-        return LedgerError(f"ledger={self.path} {reason}")
-
-    # What is in it.
+    def _failure(self, error: Exception, spent: str) -> LedgerError:
+        code = _code(error) or sqlite3.SQLITE_CORRUPT  # without a code it is text that is none
+        return LedgerError(f"{self} {_REASONS.get(code, f'failed ({error})')}{spent}.")
 
     def create(self, budget: Guarantee, now: float) -> None:
-        """Write an empty ledger, unless another process has just done so."""
-        with self.writing(create=True) as connection:
-            if connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
-                return
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?)",
-                (budget.epsilon, budget.delta, budget.neighbours.value, now, __version__),
-            )
-
-    def check(self) -> None:
-        """Refuse what is not a whole ledger of this version; change nothing."""
-        with self.reading() as connection:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if application != APPLICATION_ID:
-                raise LedgerError(f"ledger={self.path} is not a ledger: it was left as it is; pass another path.")
-            if version != VERSION:
+        """Write a whole ledger under another name, then give it its own, unless another process has just done so."""
+        for ending in _JOURNALS:
+            journal = self.file.with_name(self.file.name + ending)
+            if journal.exists() and not self.file.exists():
                 raise LedgerError(
-                    f"ledger={self.path} has version {version}, and this lessnoise knows {VERSION}: "
-                    "it was left as it is; use a newer lessnoise."
+                    f"{self} does not exist, but {journal.name} of an earlier one does and would be played into it: "
+                    "restore that ledger, or move the journal away."
                 )
-            if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-                raise LedgerError(f"ledger={self.path} is damaged: it was left as it is; restore it from a copy.")
-            if totals(connection) != recounted(connection):
-                raise LedgerError(
-                    f"ledger={self.path} contradicts itself, its totals are not those of its records: it was left "
-                    "as it is; restore it from a copy."
-                )
+        stage = self.file.with_name(secrets.token_hex(8).join(_STAGE))
+        try:
+            os.close(os.open(stage, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            with self._transaction(stage, "BEGIN IMMEDIATE") as connection:
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                tables.create(connection, budget, now)
+            with contextlib.suppress(FileExistsError):
+                os.link(stage, self.file)
+            stage.unlink(missing_ok=True)
+            _sync_folder(self.file.parent)
+        except (OSError, SpendUnknown) as error:
+            reason = getattr(error, "strerror", "the disk failed")
+            raise LedgerError(f"{self} cannot be created ({reason}): choose another folder.") from None
+        finally:
+            for ending in ("", *_JOURNALS):
+                with contextlib.suppress(OSError):
+                    stage.with_name(stage.name + ending).unlink(missing_ok=True)
 
-    def budget(self, connection: sqlite3.Connection) -> Guarantee:
-        """What may be spent."""
-        epsilon, delta, neighbours = connection.execute("SELECT epsilon, delta, neighbours FROM budget").fetchone()
-        return Guarantee(epsilon, delta, Neighbours.of(neighbours))
-
-
-def totals(connection: sqlite3.Connection) -> Totals:
-    """The counts that are kept up to date."""
-    return _counts(connection, "SELECT partition, description, count FROM total")
-
-
-def recounted(connection: sqlite3.Connection) -> Totals:
-    """The same from the records themselves."""
-    return _counts(connection, "SELECT partition, description, COUNT(*) FROM spend GROUP BY partition, description")
-
-
-def _counts(connection: sqlite3.Connection, query: str) -> Totals:
-    result: Totals = {}
-    for partition, description, count in connection.execute(query):
-        result.setdefault(partition, {})[description] = count
-    return result
+    def check(self) -> Guarantee:
+        """Refuse what is not a whole ledger of this version, and change nothing; its budget."""
+        with self.reading() as found:
+            found.check_contents()
+            status = os.stat(self.file)
+            self.identity, self.created = (status.st_dev, status.st_ino), found.created()
+            return found.budget()
 
 
-def description_id(connection: sqlite3.Connection, json: str) -> int:
-    """The number of a description; a new one if it is new."""
-    digest = hashlib.sha256(json.encode()).digest()
-    found = connection.execute("SELECT id FROM description WHERE digest = ?", (digest,)).fetchone()
-    if found is not None:
-        return int(found[0])
-    inserted = connection.execute("INSERT INTO description (digest, json) VALUES (?, ?)", (digest, json))
-    assert inserted.lastrowid is not None
-    return inserted.lastrowid
+def _code(error: BaseException) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def add(connection: sqlite3.Connection, time: float, partition: str, description: int, note: str) -> int:
-    """Record one spend, and count it."""
-    connection.execute(
-        "INSERT INTO total VALUES (?, ?, 1) ON CONFLICT (partition, description) DO UPDATE SET count = count + 1",
-        (partition, description),
-    )
-    cursor = connection.execute(
-        "INSERT INTO spend (time, partition, description, note) VALUES (?, ?, ?, ?)",
-        (time, partition, description, note),
-    )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
-
-
-def rows(connection: sqlite3.Connection) -> Iterator[Row]:
-    """Every spend, oldest first."""
-    for row in connection.execute("SELECT id, time, partition, description, note FROM spend ORDER BY id"):
-        yield Row(*row)
-
-
-def json_of(connection: sqlite3.Connection, description: int) -> str:
-    """A description as stored."""
-    return str(connection.execute("SELECT json FROM description WHERE id = ?", (description,)).fetchone()[0])
+def _sync_folder(folder: Path) -> None:
+    """So that the name survives a loss of power; not every system lets a folder be opened."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

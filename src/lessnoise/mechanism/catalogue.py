@@ -28,7 +28,8 @@ class Request:
     ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest
     amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
     holds whole numbers, for integer noise. ``objective``: what least noise makes small. ``counts``: the value is a
-    histogram on a line or a map, for H_b and DAWA.
+    histogram on a line or a map, for H_b and DAWA. ``moved``: a replaced individual takes away at most half of the
+    l1 sensitivity and adds at most half, for H_b.
     """
 
     epsilon: float
@@ -44,17 +45,18 @@ class Request:
     integer: bool = False
     objective: str = "squared"
     counts: bool = False
+    moved: bool = False
 
     def __post_init__(self) -> None:
-        validation.epsilon(self.epsilon)
-        validation.delta(self.delta)
-        validation.sensitivity(self.sensitivity)
+        for name, check in (("epsilon", validation.epsilon), ("delta", validation.delta)):
+            object.__setattr__(self, name, check(getattr(self, name)))
+        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
         object.__setattr__(self, "shape", validation.shape(self.shape))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
         Goal.of(self.objective)
         for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
             if getattr(self, name) is not None:
-                validation.positive(name, getattr(self, name))
+                object.__setattr__(self, name, validation.positive(name, getattr(self, name), math.inf))
 
     @property
     def dimension(self) -> int:
@@ -149,12 +151,14 @@ def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Callable[
         if not request.counts:
             raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value is one.")
         delta = {"delta": request.delta} if fixed.get("noise") == "gaussian" else {}
+        change = {"change": "moved"} if request.moved and builder is counts.hb else {}
         return builder(
             epsilon=request.epsilon,
             shape=request.shape,
             neighbours=request.neighbours,
             l1_sensitivity=request.need("l1_sensitivity", "a mechanism for histograms"),
             **delta,
+            **change,
             **fixed,
         )
 

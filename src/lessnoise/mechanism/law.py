@@ -7,8 +7,9 @@ single-dispatch: :func:`lessnoise.mechanism.curve.law_delta`, :func:`lessnoise.m
 
 from __future__ import annotations
 
+import enum
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from lessnoise import validation
@@ -43,6 +44,7 @@ class Law(Protocol):
         """The inverse of ``to_dict``."""
 
 
+SMALLEST_POWER, SMALLEST_SHAPE = 1e-3, 1e-9  # p and k of a radial law
 _KINDS: dict[str, type[Law]] = {}
 _LawType = TypeVar("_LawType", bound=type[Law])
 
@@ -55,8 +57,9 @@ def register(law: _LawType) -> _LawType:
 
 def law_from_dict(values: dict[str, Any]) -> Law:
     """The inverse of ``to_dict`` of any law."""
-    validation.choice("noise kind", values.get("kind"), list(_KINDS))
-    return _KINDS[values["kind"]].from_dict(values)
+    kind = validation.fields(values, ("kind",), "noise", optional=None)["kind"]
+    validation.choice("noise kind", kind, list(_KINDS))
+    return _KINDS[kind].from_dict(values)
 
 
 class Plain:
@@ -80,12 +83,25 @@ class Plain:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
+        return {"kind": self.kind} | {name: _plain(getattr(self, name)) for name in self._names()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Any:  # noqa: ANN401
         """The inverse of :meth:`to_dict`."""
-        return cls(**{name: value for name, value in values.items() if name != "kind"})
+        optional = [field.name for field in fields(cls) if field.default is not MISSING]  # type: ignore[arg-type]
+        needed = [name for name in cls._names() if name not in optional]
+        given = validation.fields(values, ("kind", *needed), f"{cls.kind} noise", optional)
+        return cls(**{name: value for name, value in given.items() if name != "kind"})
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 @register
@@ -115,6 +131,11 @@ class Radial(Plain):
     def __post_init__(self) -> None:
         for name in ("k", "p", "scale"):
             object.__setattr__(self, name, validation.positive(name, getattr(self, name)))
+        if not SMALLEST_POWER <= self.p <= 1.0 / SMALLEST_POWER or self.k < SMALLEST_SHAPE:
+            raise InvalidInput(
+                f"p={self.p:g}, k={self.k:g}: pass p from {SMALLEST_POWER:g} to {1.0 / SMALLEST_POWER:g} and k of at "
+                f"least {SMALLEST_SHAPE:g}, for which the curve is computed."
+            )
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """The density falls with the radius, as the exact curve needs, only for k <= M."""

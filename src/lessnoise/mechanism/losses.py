@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.numerics import log_gamma_ratio
+from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+@computable
 def raw_moment(law: Law, dimension: int, order: int) -> float:
     """E[(||n||^2)^order]; infinite where a double cannot hold it."""
     return _exp(log_raw_moment(law, dimension, order))
@@ -45,19 +46,27 @@ def expected_loss(law: Law, dimension: int) -> float:
     return raw_moment(law, dimension, 1)
 
 
+@computable
 def kurtosis(law: Law, dimension: int) -> float:
     """E[L^4]/E[L^2]^2 of the loss L (the paper's section 6: raw moments, not central ones)."""
     return _exp(log_raw_moment(law, dimension, 4) - 2.0 * log_raw_moment(law, dimension, 2))
 
 
+@computable
 def skewness(law: Law, dimension: int) -> float:
     """E[L^3]/E[L^2]^(3/2) of the loss L (the paper's section 6: raw moments, not central ones)."""
     return _exp(log_raw_moment(law, dimension, 3) - 1.5 * log_raw_moment(law, dimension, 2))
 
 
+@computable
+def loss_quantile(law: Law, dimension: int, probability: float) -> float:
+    """The loss that is not exceeded with the given probability."""
+    return quantile(law, dimension, probability)
+
+
 @functools.singledispatch
 def quantile(law: Law, dimension: int, probability: float) -> float:
-    """The loss that is not exceeded with the given probability; each law registers its own."""
+    """The same; each law registers its own."""
     raise TypeError(f"no loss quantiles are known for {type(law).__name__}")
 
 

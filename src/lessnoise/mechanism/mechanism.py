@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
+from lessnoise.harmless import shown
 from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
@@ -53,6 +54,7 @@ class Mechanism(Plotted):
     design: Design | None = None
 
     def __post_init__(self) -> None:
+        validation.text("name", self.name)
         object.__setattr__(self, "shape", validation.shape(self.shape))
         object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
@@ -88,7 +90,7 @@ class Mechanism(Plotted):
 
     def loss_quantile(self, q: float) -> float:
         """The loss ||n||^2 that is not exceeded with probability q."""
-        return losses.quantile(self.law, self.dimension, validation.probability("q", q))
+        return losses.loss_quantile(self.law, self.dimension, validation.probability("q", q))
 
     @property
     def optimality(self) -> float:
@@ -118,7 +120,12 @@ class Mechanism(Plotted):
         """Compare the claim with the exact curve."""
         if self.claim is None:
             raise InvalidInput(
-                f"claim=None for mechanism {self.name!r}: there is nothing to check; read .delta(epsilon) instead."
+                f"claim=None for mechanism {shown(self.name)}: there is nothing to check; read .delta(epsilon) instead."
+            )
+        if self.claim.neighbours is not self.neighbours:
+            raise InvalidInput(
+                f"claim.neighbours={self.claim.neighbours.value!r} differs from neighbours={self.neighbours.value!r}: "
+                "state the claim for the mechanism's own relation."
             )
         exact = self.delta(self.claim.epsilon)
         if exact.lower <= self.claim.delta < exact.upper:  # too close to call: look closer
@@ -180,20 +187,15 @@ class Mechanism(Plotted):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Mechanism:
         """The inverse of :meth:`to_dict`."""
-        needed = ("schema", "name", "noise", "shape", "sensitivity", "neighbours", "claim")
-        values = validation.fields(values, needed, "description")
-        if values.get("schema") != SCHEMA:
-            raise InvalidInput(
-                f"schema={values.get('schema')!r} is not {SCHEMA}: this description was written by another version "
-                "of lessnoise; read it with that version."
-            )
+        needed = ("name", "noise", "shape", "sensitivity", "neighbours", "claim")
+        values = validation.fields(values, needed, "description", optional=("design",), schema=SCHEMA)
         claim = values["claim"]
         return cls(
             name=values["name"],
             law=law_from_dict(values["noise"]),
-            shape=tuple(values["shape"]),
+            shape=values["shape"],
             sensitivity=values["sensitivity"],
-            neighbours=Neighbours.of(values["neighbours"]),
+            neighbours=values["neighbours"],
             claim=None if claim is None else Claim.from_dict(claim),
             design=Design.from_dict(values["design"]) if "design" in values else None,
         )

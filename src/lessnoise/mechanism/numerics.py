@@ -1,10 +1,43 @@
-"""Gamma-function ratios that stay accurate up to dimension 10^9 and beyond."""
+"""Gamma-function ratios that stay accurate up to dimension 10^9 and beyond, and what is said where doubles end."""
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+import numpy as np
+
+from lessnoise.errors import LessnoiseError
+from lessnoise.harmless import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Arguments, _Result = ParamSpec("_Arguments"), TypeVar("_Result")
 _STIRLING_FROM = 30.0
+
+
+def computable(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """One sentence where numbers leave the range of doubles on the way, instead of a raw error or of nan.
+
+    The first argument is the law, or what else the sentence should name.
+    """
+
+    @functools.wraps(function)
+    def guarded(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        try:
+            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="raise"):
+                return function(*arguments, **options)
+        except (ArithmeticError, ValueError) as error:
+            if isinstance(error, LessnoiseError) and not str(error).startswith(("lower=", "upper=")):  # a bracket's
+                raise
+            raise LessnoiseError(
+                f"{function.__name__} of {shown(arguments[0])} leaves the range of floating-point numbers: "
+                "state scale, sensitivity and epsilon in units in which they are of ordinary size."
+            ) from None
+
+    return guarded
 
 
 def _stirling_remainder(a: float) -> float:

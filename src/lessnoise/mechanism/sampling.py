@@ -11,8 +11,9 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.numerics import computable
 from lessnoise.noise import Independent, Integers, Isotropic, Real
-from lessnoise.noise.core import check_out
+from lessnoise.noise.core import check_out, output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,7 @@ def _(law: Radial, shape: tuple[int, ...]) -> Form:
 
 
 @functools.lru_cache(maxsize=64)
+@computable
 def _form(law: Law, shape: tuple[int, ...]) -> Form | Integers:
     return noise_form(law, shape)
 
@@ -62,14 +64,35 @@ def prepare_noise(
     form = _form(law, value.shape)
     if not isinstance(form, Integers):
         return noise_engine.prepare_noise(form, value, stream, out=out, threads=threads)
-    integers = form
+    integers, flat = form, value.reshape(-1)
     check_out(out, value.shape, np.dtype(np.int64))
+    target = output(out, value.shape, np.dtype(np.int64))
 
     def draw_integers() -> Numbers:
-        drawn = integers.draw(value.size, stream.claim().sequence()).reshape(value.shape)
-        return np.add(drawn, value, out=drawn if out is None else out)
+        done = 0
+        for drawn in integers.draw(flat.size, stream.claim().sequence()):
+            part = slice(done, done + drawn.size)
+            np.add(drawn, flat[part], out=target[part])
+            done = part.stop
+        return target.reshape(value.shape)
 
     return draw_integers
+
+
+def prepare_streamed(
+    law: Law, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, read: Callable[[int, int], Numbers]
+) -> Callable[[Callable[[Numbers], None]], None]:
+    """The same for a value that is read, and a noisy value that is written, part by part, if ``is_streamed``."""
+    form = _form(law, shape)
+    if isinstance(form, Integers):
+        return noise_engine.prepare_streamed_integers(form, shape, stream, read)
+    return noise_engine.prepare_streamed(form, shape, dtype, stream, read)
+
+
+def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:
+    """Whether the noise can be added part by part: it is simply added, and its entries need not be mixed."""
+    simply = prepare_noise.dispatch(type(law)) is prepare_noise.dispatch(object)
+    return simply and isinstance(_form(law, shape), (Independent, Isotropic, Integers))
 
 
 @functools.singledispatch

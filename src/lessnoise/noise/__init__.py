@@ -12,6 +12,8 @@ from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_
 from lessnoise.noise.matrix import Matrix
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.stream import Sequence, Stream
+from lessnoise.noise.streamed import prepare_streamed, prepare_streamed_integers
+from lessnoise.noise.wishart import Wishart
 from lessnoise.noise.ziggurat import laplace, normal, power
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Sequence",
     "ShellRadius",
     "Stream",
+    "Wishart",
     "add_noise",
     "can_keep",
     "compiled_kernels",
@@ -35,6 +38,8 @@ __all__ = [
     "normal",
     "power",
     "prepare_noise",
+    "prepare_streamed",
+    "prepare_streamed_integers",
     "reserved",
     "total_delta",
 ]

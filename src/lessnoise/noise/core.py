@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.grid import BITS, Grid
 from lessnoise.noise.job import Job
 from lessnoise.noise.ziggurat import MARGIN
+from lessnoise.validation import floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +52,12 @@ def prepare_noise(
     """
     dtype = np.dtype(np.float32 if value.dtype == np.float32 else np.float64)
     check_out(out, value.shape, dtype)
-    flat = np.ascontiguousarray(value, dtype=dtype).reshape(-1)
-    target = np.empty(flat.size, dtype=dtype) if out is None else out.reshape(-1)
+    flat = np.require(value if dtype == np.float32 else floats(value), dtype, ["C", "A"]).reshape(-1)
+    target = output(out, value.shape, dtype)
     if flat.ctypes.data != target.ctypes.data and np.shares_memory(flat, target):
         flat = flat.copy()  # an output that overlaps the value in part would overwrite what is still to be read
+    flat = flat.view()
+    flat.setflags(write=False)  # one type for the compiled kernels, whatever the caller's array is
     grid = Grid.of(form.deviation(flat.size), dtype, bits)
     compiled = compiled_kernels(form.kernels, dtype.type, flat.size, path)
     job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape)
@@ -78,10 +82,22 @@ def add_noise(form: Form, value: Floats, stream: Stream, **options: Any) -> Floa
 
 def check_out(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Refuse an output array that cannot hold the noisy value."""
-    if out is not None and not isinstance(out, np.ndarray):
+    if out is None:
+        return
+    if type(out) not in (np.ndarray, np.memmap):
         raise InvalidInput(f"out of type {type(out).__name__} is not a NumPy array: pass numpy.empty({shape}), say.")
-    if out is not None and (out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous):
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.aligned:
         raise InvalidInput(
-            f"out has shape {out.shape} and dtype {out.dtype}: pass a C-contiguous array of shape {shape} and "
-            f"dtype {dtype}."
+            f"out has shape {out.shape} and dtype {out.dtype}: pass an aligned, C-contiguous array of shape {shape} "
+            f"and dtype {dtype}."
         )
+    if not out.flags.writeable:
+        raise InvalidInput("out is read-only: pass an array that may be written, such as out.copy().")
+
+
+def output(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
+    """The flat memory of the output, all of it in place: if there is too little, that shows now and not in a draw."""
+    target = (np.empty(shape, dtype) if out is None else out.view(np.ndarray)).reshape(-1)
+    pages = target[:: max(1, mmap.PAGESIZE // dtype.itemsize)]
+    np.copyto(pages, pages.copy())
+    return target

@@ -20,7 +20,7 @@ from lessnoise.noise.radius import scalars
 from lessnoise.noise.stream import SCALARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -88,9 +88,9 @@ def _common(deviation: Real, stream: Stream, cells: Fraction) -> Real:
 
 @dataclass(frozen=True)
 class Integers:
-    """Integer noise with an exact sampler of its own, which takes its words from the engine's stream."""
+    """Integer noise with an exact sampler of its own, which takes its words from the engine's stream, part by part."""
 
-    draw: Callable[[int, Sequence], NDArray[np.int64]]
+    draw: Callable[[int, Sequence], Iterator[NDArray[np.int64]]]
 
 
 @dataclass(frozen=True)

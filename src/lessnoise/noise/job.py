@@ -82,9 +82,15 @@ class Job:
         """Whether the output is the value's own memory."""
         return np.shares_memory(self.values, self.out)
 
+    @property
+    def held(self) -> range:
+        """The blocks whose values are in memory."""
+        return range(self.blocks)
+
     def part(self, block: int) -> slice:
         """Where a block's values are."""
-        return slice(block * BLOCK, min((block + 1) * BLOCK, self.count))
+        start = (block - self.held.start) * BLOCK
+        return slice(start, start + self.size(block))
 
     def size(self, block: int) -> int:
         """Values of a block."""
@@ -108,15 +114,15 @@ class Job:
             if not (part.min() >= -limit and part.max() <= limit):  # a NaN spreads to both
                 bad.append(block)
 
-        self.each(work)
+        self.each(work, self.held)
         if bad:
             self._refuse(min(bad), limit)
 
     def _refuse(self, block: int, limit: float) -> None:
         part = self.values[self.part(block)]
-        index = block * BLOCK + int(np.flatnonzero(~(np.abs(part) <= limit))[0])
-        where = ", ".join(str(i) for i in np.unravel_index(index, self.shape)) if self.shape else ""
-        name, value = f"value[{where}]" if where else "value", self.values[index]
+        place = int(np.flatnonzero(~(np.abs(part) <= limit))[0])
+        where = ", ".join(str(i) for i in np.unravel_index(block * BLOCK + place, self.shape)) if self.shape else ""
+        name, value = f"value[{where}]" if where else "value", part[place]
         if not np.isfinite(value):
             raise InvalidInput(f"{name}={value} is not finite: clean or clip the value before release.")
         kind, other = ("float32", ", or pass float64") if self.grid.single else ("float64", "")
@@ -140,14 +146,14 @@ class Job:
                     tables,
                     self.values,
                     self.out,
-                    block * BLOCK,
+                    self.part(block).start,
                     line,
                     in_place,
                 )
             if status != 0:
                 self.slowly(worker.reader, block, factor, shift)
 
-        self.each(work)
+        self.each(work, self.held)
 
     def line(self, factor: Real, shift: Real, more: float = 0.0) -> tuple[float, ...]:
         """The line, and near + slope |factor x| for its float error, in cells (docs/noise-engine.md, lemma 4)."""
@@ -166,13 +172,13 @@ class Job:
 
     # Threads.
 
-    def each(self, work: Callable[[Worker, int], None]) -> None:
+    def each(self, work: Callable[[Worker, int], None], wanted: range | None = None) -> None:
         """Every block once, on as many threads as pay; the output does not depend on which thread did it."""
         number = 1
         if self.count >= PARALLEL and self.kernels is not None:
-            wanted = min(MOST_THREADS, _cores()) if self.threads is None else self.threads
-            number = max(1, min(wanted, self.blocks))
-        blocks = iter(range(self.blocks))
+            threads = min(MOST_THREADS, _cores()) if self.threads is None else self.threads
+            number = max(1, min(threads, self.blocks))
+        blocks = iter(range(self.blocks) if wanted is None else wanted)
         if number == 1:
             _run(Worker(self.stream), blocks, work)
             return

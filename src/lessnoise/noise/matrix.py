@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     Entry = tuple[int, int, float]  # row, column, value: the output may have taken the value's place
 
 _CHUNK = 256  # rows or columns at a time: the noise is the only array of its size
-_U = 2.0**-53
-_ABOVE = 1.0 + 2.0**-20  # for the rounding of the bounds themselves
+U = 2.0**-53
+ABOVE = 1.0 + 2.0**-20  # for the rounding of the bounds themselves
 _FINEST = 2.0**-20  # of the root mean square: the grid is not made finer for a direction with less noise than that
-_FRACTION_BITS = POSITION_BITS + 24  # x is a multiple of 2^-77, and of 2^-64 of that for each further level
+FRACTION_BITS = POSITION_BITS + 24  # x is a multiple of 2^-77, and of 2^-64 of that for each further level
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,8 @@ class Matrix:
 
     def deviation(self, count: int) -> float:
         """The least, for bases that are orthonormal, so that a direction with little noise keeps its accuracy."""
-        mean = math.sqrt(float(np.mean(self.rows**2)) * float(np.mean(self.columns**2)))
+        with np.errstate(over="ignore"):
+            mean = math.sqrt(float(np.mean(self.rows**2)) * float(np.mean(self.columns**2)))
         return max(float(self.rows.min() * self.columns.min()), mean * _FINEST)
 
     def add(self, job: Job) -> None:
@@ -70,9 +71,9 @@ class Matrix:
         shape = self.rows.size, self.columns.size
         own = job.in_place or job.grid.single
         work = np.empty(job.count) if own else job.out
-        _normals(job, work)
+        normals(job, work)
         bounds = self._product(work.reshape(shape), job.density.error)
-        doubtful = _round(job, work.reshape(shape), *bounds)
+        doubtful = rounded(job, work.reshape(shape), *bounds)
         for level in exact.levels():
             if not doubtful:
                 return
@@ -85,7 +86,7 @@ class Matrix:
         noise *= self.columns
         # |fl(a N b) - a N* b| <= a_i b_j (error + 3 u |N_ij|).
         if self.row_basis is None:
-            left, right = self.rows.copy(), self.columns * (error + 3.0 * _U * largest)
+            left, right = self.rows.copy(), self.columns * (error + 3.0 * U * largest)
         else:
             lengths = np.empty(self.columns.size)
             for start in range(0, self.columns.size, _CHUNK):
@@ -93,19 +94,19 @@ class Matrix:
                 lengths[start : start + _CHUNK] = np.sqrt(np.einsum("ij,ij->j", part, part))
                 part[...] = self.row_basis @ part
             # Sums of m products in any order are within gamma_m of |W| |a N b|, at most |W_i| |(a N b)_j|.
-            left = _row_lengths(self.row_basis)
+            left = row_lengths(self.row_basis)
             own = error * math.sqrt(float(np.sum(self.rows**2))) * self.columns
-            right = own + (_gamma(self.rows.size) + 3.0 * _U) * lengths
+            right = own + (gamma(self.rows.size) + 3.0 * U) * lengths
         if self.column_basis is None:
-            return left * _ABOVE, right * _ABOVE
+            return left * ABOVE, right * ABOVE
         spread = math.sqrt(float(np.sum(right**2)))
         lengths = np.empty(self.rows.size)
         for start in range(0, self.rows.size, _CHUNK):
             part = noise[start : start + _CHUNK]
             lengths[start : start + _CHUNK] = np.sqrt(np.einsum("ij,ij->i", part, part))
             part[...] = part @ self.column_basis.T
-        left = _gamma(self.columns.size) * lengths + left * spread
-        return left * _ABOVE, _row_lengths(self.column_basis) * _ABOVE
+        left = gamma(self.columns.size) * lengths + left * spread
+        return left * ABOVE, row_lengths(self.column_basis) * ABOVE
 
     # The exact side.
 
@@ -201,7 +202,7 @@ def _integer_sums(job: Job, pairs: list[Coefficients], level: int) -> list[Inter
         needed = np.unique(np.concatenate(wanted))
         if not needed.size:
             continue
-        values = dict(zip(needed.tolist(), _integers(job, reader, block, needed, level), strict=True))
+        values = dict(zip(needed.tolist(), integers(job, reader, block, needed, level), strict=True))
         for s, chosen in zip(sums, wanted, strict=True):
             s.add(rows[chosen].tolist(), columns[chosen].tolist(), (values[i] for i in chosen.tolist()))
     return [s.interval(level) for s in sums]
@@ -225,7 +226,7 @@ class _Sum:
 
     def interval(self, level: int) -> tuple[Fraction, Fraction]:
         """Of the sum."""
-        unit = self._left_unit * self._right_unit / (1 << _FRACTION_BITS + 64 * level)
+        unit = self._left_unit * self._right_unit / (1 << FRACTION_BITS + 64 * level)
         return self._low * unit, self._high * unit
 
 
@@ -235,26 +236,26 @@ def _scaled(values: list[Fraction]) -> tuple[list[int], Fraction]:
     return [int(v * denominator) for v in values], Fraction(1, denominator)
 
 
-def _integers(job: Job, reader: Reader, block: int, wanted: NDArray[np.int64], level: int) -> list[tuple[int, int]]:
+def integers(job: Job, reader: Reader, block: int, wanted: NDArray[np.int64], level: int) -> list[tuple[int, int]]:
     """Chosen values of a block as intervals of integers, in units of 2^-(77 + 64 level)."""
     found = reference.sample(job.density, reader, block, job.size(block), job.margin)
     size = int(found.positions.max()) + 1
     positions = found.positions[wanted]
     first = reader.words(0, block, 0, size)[:size].copy()[positions]
-    integers = [word >> LAYER_BITS for word in first.view(np.int64).tolist()]
+    values = [word >> LAYER_BITS for word in first.view(np.int64).tolist()]
     for step in range(1, level + 1):
         more = reader.words(step, block, 0, size)[:size][positions].tolist()
-        integers = [s << 64 | e for s, e in zip(integers, more, strict=True)]
+        values = [s << 64 | e for s, e in zip(values, more, strict=True)]
     widths = (job.density.widths * 2.0**24).astype(np.int64)[first & np.uint64(LAYERS - 1)].tolist()
-    result = [(s * w, (s + 1) * w) for s, w in zip(integers, widths, strict=True)]
+    result = [(s * w, (s + 1) * w) for s, w in zip(values, widths, strict=True)]
     for place in np.flatnonzero(found.seconds[wanted] >= 0):
         low, high = found.draw(job.density, reader, block, int(wanted[place])).interval(level)
-        scale = 1 << _FRACTION_BITS + 64 * level
+        scale = 1 << FRACTION_BITS + 64 * level
         result[place] = (low * scale).__floor__(), -((-high * scale).__floor__())
     return result
 
 
-def _normals(job: Job, work: Array) -> None:
+def normals(job: Job, work: Array) -> None:
     """Standard normals, row after row."""
     tables = job.density.tables
 
@@ -269,7 +270,7 @@ def _normals(job: Job, work: Array) -> None:
     job.each(fill)
 
 
-def _round(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
+def rounded(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
     """Add and round to the output; returns the entries that floats leave open."""
     step, end = job.grid.step, job.grid.largest_output
     values, out = job.values.reshape(noise.shape), job.out.reshape(noise.shape)
@@ -294,11 +295,12 @@ def _round(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
     return doubtful
 
 
-def _row_lengths(matrix: Array) -> Array:
+def row_lengths(matrix: Array) -> Array:
+    """Euclidean."""
     result: Array = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     return result
 
 
-def _gamma(terms: int) -> float:
+def gamma(terms: int) -> float:
     """Higham's gamma_n, with two roundings to spare."""
-    return (terms + 2) * _U * (1.0 + 2.0**-10)
+    return (terms + 2) * U * (1.0 + 2.0**-10)

@@ -61,7 +61,7 @@ class NormalRadius:
 
     def mean_square(self) -> float:
         """Variance."""
-        return float(self.variance)
+        return float(self.variance) if self.variance < 2**1023 else math.inf
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class GammaRadius:
     def mean_square(self) -> float:
         """From two log-gammas."""
         logarithm = math.lgamma((self.k + 2.0) / self.p) - math.lgamma(self.k / self.p)
-        return self.scale**2 * math.exp(logarithm) if logarithm < 600.0 else math.inf
+        return self.scale * self.scale * math.exp(logarithm) if logarithm < 600.0 else math.inf
 
 
 @dataclass(frozen=True)

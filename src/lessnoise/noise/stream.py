@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SCALARS = 1 << 60  # the block of the draws made once a release: the radius, a common shift
 SEQUENCES = 1 << 61  # the first block of words that are taken in a row
+PROPOSALS = 1 << 62  # the first block of normals that are proposed and may be rejected
 _ZEROS = memoryview(bytes(8 * (1 << 15)))
 _PAD = 2  # words the cipher wants beyond the end of its output
 
@@ -34,6 +35,8 @@ class Stream:
     __slots__ = ("_algorithm", "_key", "_process", "description", "private")
 
     def __init__(self, key: Callable[[], bytes], *, private: bool, description: str) -> None:
+        import cryptography.hazmat.primitives.ciphers  # noqa: F401  (if it is missing, that shows before a release)
+
         self._key: Callable[[], bytes] | None = key
         self._algorithm: Any = None
         self._process = 0
@@ -63,10 +66,6 @@ class Stream:
         self._key = None
         self._process = os.getpid()
         return self
-
-    def child(self, words: Sequence) -> Stream:
-        """A stream for a further part of the same release, keyed by the next words of this one."""
-        return Stream(lambda: words.words(4).tobytes(), private=self.private, description=self.description)
 
     def sequence(self) -> Sequence:
         """Its words one after the other, for samplers that take as many as they need."""
@@ -128,7 +127,7 @@ class Reader:
 
 
 class Sequence:
-    """Words in a row, for the samplers of integers: block after block, none twice."""
+    """Words in a row, for samplers that choose: block after block, none twice."""
 
     __slots__ = ("_block", "_position", "_reader")
 
@@ -137,8 +136,17 @@ class Sequence:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next ``count`` words."""
+        return self.addressed(count)[0]
+
+    def addressed(self, count: int) -> tuple[NDArray[np.uint64], tuple[Reader, int, int]]:
+        """The next words, and where they can be lengthened: the reader, the block and the position of the first."""
         if self._position + count >> 32:
             self._block, self._position = self._block + 1, 0
+        address = self._reader, self._block, self._position
         found = self._reader.words(0, self._block, self._position, count)[:count].copy()
         self._position += count + count % 2
-        return found
+        return found, address
+
+    def stream(self) -> Stream:
+        """A stream for a further part of the same release, keyed by the next words."""
+        return Stream(lambda: self.words(4).tobytes(), private=False, description="keyed by another stream")

@@ -28,18 +28,24 @@ def _drawn() -> tuple[Any, ...]:
     return words, available, _COUNT, scratch, ziggurat.normal().tables
 
 
+def _values_and_output(kind: type) -> tuple[Any, Any]:
+    """As a job has them: the values are read-only."""
+    values: Any = np.zeros(_COUNT, kind)
+    values.setflags(write=False)
+    return values, np.zeros(_COUNT, kind)
+
+
 def _independent(kind: type) -> None:
-    kernels.independent(*_drawn(), np.zeros(_COUNT, kind), np.zeros(_COUNT, kind), 0, _LINE, False)
+    kernels.independent(*_drawn(), *_values_and_output(kind), 0, _LINE, False)
 
 
 def _isotropic(kind: type) -> None:
     _independent(kind)
     _matrix(kind)
-    zeros: tuple[Any, Any] = np.zeros(_COUNT, kind), np.zeros(_COUNT, kind)
     stored = np.zeros(_COUNT, np.int32 if kind is np.float32 else np.float64)
     if kind is np.float32:
         kernels.fixed(*_drawn(), stored, 0, 2.0**27)
-    kernels.finish(stored, 1.0, _drawn()[3], *zeros, 0, _COUNT, _LINE)
+    kernels.finish(stored, 1.0, _drawn()[3], *_values_and_output(kind), 0, _COUNT, _LINE)
 
 
 def _matrix(kind: type) -> None:

@@ -11,12 +11,13 @@ from lessnoise.engines import ENGINES
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bingham import DEFAULT_SWEEPS
-from lessnoise.pca.layout import Layout
+from lessnoise.pca.layout import MOST_ROWS, Layout
 from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
 from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
 from lessnoise.query.base import column_names as _column_names
 from lessnoise.query.columns import unknown_column
+from lessnoise.release.payment import Payment
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -62,6 +63,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
             validation.choice("engine", self.engine, list(ENGINES))
         wanted = None if self.columns is None else list(_column_names(self.columns))
         if not is_streamed(data):
+            validation.unmasked(data, "data")
             table = data if wanted is None else _selected(data, wanted)
             rows = validate_data(self, table, dtype=[np.float64, np.float32], ensure_all_finite=False)
             if not np.isfinite(rows).all():
@@ -95,7 +97,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         center, relation = self._form()
         table = self._table(data)
         bound = RowBound.of(self.n_features_in_, clip_norm=self.clip_norm, bounds=self.bounds, center=center)
-        layout = Layout(self.n_features_in_, bound.norm, relation, center, bool(self.count_clipped))
+        layout = Layout(self.n_features_in_, bound.norm, relation, center, bool(self.count_clipped), MOST_ROWS)
         return layout, bound, table
 
     def _form(self) -> tuple[bool, Neighbours]:
@@ -216,8 +218,9 @@ class PrivateCovariance(_PrivateMoments):
         layout, bound, table = self._prepare(X)
         rng = generator_of(self.random_state)
         noisy = self._release(layout, self._moments(table, bound), rng)
-        self.covariance_ = self._keep(noisy, layout, bound)
-        self.location_ = self.mean_
+        with Payment(self.ledger, noisy.release.receipt, noisy.release):
+            self.covariance_ = self._keep(noisy, layout, bound)
+            self.location_ = self.mean_
         return self
 
 
@@ -290,14 +293,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
         if self.mechanism in SAMPLED:
             return self._sample(count, layout, bound, table, rng)
         noisy = self._release(layout, self._moments(table, bound), rng)
-        covariance = self._keep(noisy, layout, bound)
-        values, vectors = leading(covariance, count)
-        self.components_ = vectors
-        self.explained_variance_ = np.maximum(values, 0.0)
-        total = max(float(np.trace(covariance)), float(self.explained_variance_.sum()))
-        self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0.0 else np.zeros(count)
-        self.singular_values_ = np.sqrt(self.explained_variance_ * max(self.n_samples_ - layout.center, 1.0))
-        self.n_components_ = count
+        with Payment(self.ledger, noisy.release.receipt, noisy.release):
+            covariance = self._keep(noisy, layout, bound)
+            values, vectors = leading(covariance, count)
+            self.components_ = vectors
+            self.explained_variance_ = np.maximum(values, 0.0)
+            total = max(float(np.trace(covariance)), float(self.explained_variance_.sum()))
+            self.explained_variance_ratio_ = self.explained_variance_ / total if total > 0.0 else np.zeros(count)
+            self.singular_values_ = np.sqrt(self.explained_variance_ * max(self.n_samples_ - layout.center, 1.0))
+            self.n_components_ = count
         return self
 
     def _sample(

@@ -11,6 +11,11 @@ All of it gets noise of one size in one release. **Add/remove**: a row changes t
 c^2 sqrt(1 + a^2 + b^2 + ...) at most. **Replace**: take s = a c/sqrt(2) and u = (x, s), v = (y, s). Then
 |u u^T - v v^T|_F^2 = |x x^T - y y^T|_F^2 + a^2 c^2 |x - y|^2, which is |u|^4 + |v|^4 - 2 (u.v)^2 <= 2 (c^2 + s^2)^2:
 the change is sqrt(2) c^2 (1 + a^2/2) at most.
+
+**Rounding.** The moments are sums of integers, exact up to 2^53 units of the grid and rounded towards 0 beyond, by less
+than 2^-52 of themselves; a product with a weight is off by 2^-53 of itself. So each entry of the vector is off by
+3 2^-53 of itself, and the vector of n rows, at most n times as long as that of one, by 3 2^-53 n of the latter.
+Twice that, for two neighbours of at most ``rows`` rows, is added to the sensitivity, and more rows are refused.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.catalogue import Request
 from lessnoise.pca.rows import Moments
@@ -33,18 +39,21 @@ if TYPE_CHECKING:
 
 MEAN_WEIGHT = 0.4 * math.sqrt(2.0)
 COUNT_WEIGHT = 0.1
-_ROUND_UP = 1.0 + 1e-11  # also covers rows that rounding leaves a little beyond the clip
+MOST_ROWS = 1 << 30
+_ROUND_UP = 1.0 + 1e-11  # of the formulas and the weights: a few units of 2^-53 each
+_LOST = 6.1 * 2.0**-53  # for each row of two neighbours
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which moments are released, for rows of ``features`` entries and norm at most ``norm``."""
+    """Which moments are released, for at most ``rows`` rows of ``features`` entries and norm at most ``norm``."""
 
     features: int
     norm: float
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     center: bool = True
     count_clipped: bool = False
+    rows: int = 1 << 20
 
     @property
     def counted(self) -> bool:
@@ -68,8 +77,9 @@ class Layout:
         """
         mean = MEAN_WEIGHT**2 * self.center
         clipped = COUNT_WEIGHT**2 * self.count_clipped
-        own = 1.0 + mean + COUNT_WEIGHT**2 if self.counted else 2.0 * (1.0 + 0.5 * mean) ** 2
-        return self.norm**2 * math.sqrt(own + clipped) * _ROUND_UP
+        joined = 1.0 + mean + COUNT_WEIGHT**2 * self.counted + clipped
+        own = joined if self.counted else 2.0 * (1.0 + 0.5 * mean) ** 2 + clipped
+        return self.norm**2 * (math.sqrt(own) + self.rows * _LOST * math.sqrt(joined)) * _ROUND_UP
 
     @property
     def l1_sensitivity(self) -> float:
@@ -77,9 +87,9 @@ class Layout:
         triangle = 1.0 + (self.features - 1) / math.sqrt(2.0)
         mean = MEAN_WEIGHT * math.sqrt(self.features) * self.center
         counts = COUNT_WEIGHT * (self.counted + self.count_clipped)
-        if self.counted:
-            return self.norm**2 * (triangle + mean + counts) * _ROUND_UP
-        return self.norm**2 * (2.0 * triangle + 2.0 * mean + counts) * _ROUND_UP
+        joined = triangle + mean + counts
+        own = joined if self.counted else 2.0 * triangle + 2.0 * mean + counts
+        return self.norm**2 * (own + self.rows * _LOST * joined) * _ROUND_UP
 
     def request(self, epsilon: float, delta: float) -> Request:
         """What a mechanism of the catalogue is asked for."""
@@ -92,8 +102,14 @@ class Layout:
             l1_sensitivity=self.l1_sensitivity,
         )
 
+    def check(self, moments: Moments) -> None:
+        """Refuse more rows than the sensitivity is stated for."""
+        if moments.count > self.rows:
+            raise InvalidInput(f"rows={self.rows} is the most that a covariance is made from: pass a part of the data.")
+
     def pack(self, moments: Moments) -> Array:
         """The vector to release."""
+        self.check(moments)
         parts = [pack(moments.gram)]
         if self.center:
             parts.append(MEAN_WEIGHT * self.norm * moments.sums)

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,13 +24,15 @@ from lessnoise.mechanism.sampling import values_drawn
 from lessnoise.noise import can_keep
 from lessnoise.pca.rows import Moments
 from lessnoise.pca.symmetric import unpack
+from lessnoise.query import exact
+from lessnoise.release.payment import Payment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.ledger import Ledger
     from lessnoise.pca.layout import Layout
-    from lessnoise.release import Certificate
+    from lessnoise.release import Certificate, Release
 
     Array = NDArray[np.float64]
 
@@ -47,8 +50,13 @@ class NoisyMoments:
     """The moments as released. ``deviation`` is the noise of one packed entry of the Gram matrix."""
 
     moments: Moments
-    certificate: Certificate
+    release: Release
     deviation: float
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of the release."""
+        return self.release.certificate
 
 
 def release_moments(
@@ -68,16 +76,20 @@ def release_moments(
     epsilon = validation.epsilon(epsilon)
     if mechanism in MATRIX or mechanism in PUBLISHED:
         _check_uncentred(str(mechanism), layout)
+        layout.check(moments)
         described, value, gram_of = _matrix_form(str(mechanism), moments, layout, epsilon, delta)
-        released = _promised(described).release(value, rng, ledger=ledger)
-        gram = gram_of(np.asarray(released.value, dtype=np.float64))
-        zeros = np.zeros(layout.features)
         deviation = described.standard_deviation * (1.0 if mechanism in MATRIX else moments.count)
-        return NoisyMoments(Moments(moments.count, math.nan, zeros, gram), released.certificate, deviation)
+        released = _promised(described).release(value, rng, ledger=ledger)
+        with Payment(ledger, released.receipt, released):
+            gram = gram_of(np.asarray(released.value, dtype=np.float64))
+            zeros = np.zeros(layout.features)
+            return NoisyMoments(Moments(moments.count, math.nan, zeros, gram), released, deviation)
     described = build(mechanism, layout, epsilon, delta)
+    deviation = described.standard_deviation
     released = _promised(described).release(layout.pack(moments), rng, ledger=ledger)
-    noisy = layout.unpack(np.asarray(released.value, dtype=np.float64), moments.count)
-    return NoisyMoments(noisy, released.certificate, described.standard_deviation)
+    with Payment(ledger, released.receipt, released):
+        noisy = layout.unpack(np.asarray(released.value, dtype=np.float64), moments.count)
+        return NoisyMoments(noisy, released, deviation)
 
 
 def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float | None) -> Mechanism:
@@ -130,6 +142,9 @@ def _matrix_form(
             epsilon=epsilon, delta=_delta(delta), features=size, records=records, clip_norm=layout.norm
         )
         triangle = (moments.gram / records)[np.triu_indices(size)]
+        # Rounding moves entries by 2^-51 of themselves at most, so two neighbours by 2^-50 clip_norm^2 together.
+        lost = exact.round_up(Fraction(described.sensitivity) + Fraction(layout.norm) ** 2 / 2**50)
+        described = dataclasses.replace(described, sensitivity=lost)
         return described, triangle, lambda value: records * unpack(value, weight=1.0)
     request = Request(
         epsilon=epsilon,

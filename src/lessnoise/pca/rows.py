@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
-from lessnoise.engines.checks import engine_errors, existing, file_format, require
+from lessnoise import npy, validation
+from lessnoise.engines import files
+from lessnoise.engines.checks import engine_errors
 from lessnoise.engines.postgres import Postgres
 from lessnoise.errors import InvalidInput
 from lessnoise.query import SecondMoments
@@ -122,18 +123,20 @@ def is_streamed(data: object) -> bool:
 def source_of(data: object) -> Any:  # noqa: ANN401
     """What an engine takes: the table itself, or an array; a .npy file is mapped into memory."""
     if isinstance(data, (str, Path)) and Path(data).suffix == ".npy":
-        if not Path(data).is_file():
-            raise InvalidInput(f"data={data} does not exist: pass the path of a Parquet, CSV or .npy file.")
-        return np.load(data, mmap_mode="r", allow_pickle=False)
+        return npy.mapped(Path(data))
     if is_streamed(data):
         return data
+    validation.unmasked(data, "data")
     return np.asarray(data)
 
 
 def column_names(data: object) -> list[str] | None:
     """The names of the columns, where the table has any and they can be had without reading it."""
     if isinstance(data, (str, Path)):
-        return None if Path(data).suffix == ".npy" else _file_columns(existing(data))
+        if Path(data).suffix == ".npy":
+            return None
+        with engine_errors("pyarrow", data):
+            return files.column_names(files.found(data)[0][0])
     if hasattr(data, "schema") and hasattr(data.schema, "names"):
         return [str(name) for name in data.schema.names]
     if hasattr(data, "columns"):
@@ -141,22 +144,6 @@ def column_names(data: object) -> list[str] | None:
     if is_streamed(data):
         raise InvalidInput(f"columns=None, but those of {type(data).__name__} are not known: pass their names.")
     return None
-
-
-def _file_columns(path: Path) -> list[str]:
-    path = path if path.is_file() else sorted(path.parent.glob(path.name))[0]
-    kind = file_format(path)
-    require("pyarrow", "data")
-    with engine_errors("pyarrow", path):
-        if kind == "parquet":
-            from pyarrow.parquet import read_schema
-
-            return [str(name) for name in read_schema(path).names]
-        from pyarrow.csv import ParseOptions, open_csv
-
-        delimiter = "\t" if ".tsv" in path.name.lower() else ","
-        with open_csv(path, parse_options=ParseOptions(delimiter=delimiter)) as reader:
-            return [str(name) for name in reader.schema.names]
 
 
 def _columns(bounds: object, features: int) -> tuple[Array, Array]:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def released(value: ArrayLike, name: str = "value") -> NDArray[np.float64]:
-    """A finite real array of at least one entry, as float64."""
-    result = validation.real_array(value, name, repair="pass a value as it was released.")
+    """A finite real array of at least one entry, as float64: what has its noise already may be rounded."""
+    given = validation.numeric_array(value, name)
+    result = validation.real_array(given.astype("f8"), name, repair="pass a value as it was released.")
     if result.size == 0:
         raise InvalidInput(f"{name}.shape={result.shape} holds no entries: pass a released array.")
     return result

@@ -11,6 +11,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.query import columns
 from lessnoise.query.base import interval
 
@@ -45,12 +46,11 @@ class Axis:
     outside: str = DROP
 
     def __post_init__(self) -> None:
-        if not isinstance(self.column, str):
-            raise InvalidInput(f"column={self.column!r} is not a column name: pass a text.")
+        validation.text("column", self.column)
         given = [name for name in ("bounds", "edges", "keys") if getattr(self, name) is not None]
         if len(given) != 1 or (self.bins is not None) != (given == ["bounds"]):
             raise InvalidInput(
-                f"axis {self.column!r} needs its cells in one way: pass bounds and bins, or edges, or keys, known "
+                f"axis {shown(self.column)} needs its cells in one way: pass bounds and bins, or edges, or keys, known "
                 "without looking at the data."
             )
         validation.choice("outside", self.outside, (DROP, CLAMP))
@@ -64,7 +64,9 @@ class Axis:
         else:
             object.__setattr__(self, "keys", _keys(self.keys))
             if self.outside == CLAMP:
-                raise InvalidInput(f"outside='clamp' has no meaning for the keys of {self.column!r}: leave it out.")
+                raise InvalidInput(
+                    f"outside='clamp' has no meaning for the keys of {shown(self.column)}: leave it out."
+                )
         if self.keys is None and not (np.diff(self.cell_edges) > 0.0).all():
             raise InvalidInput(f"bins={self.bins} is too fine for bounds={self.bounds}: pass fewer cells.")
 
@@ -126,7 +128,8 @@ class Axis:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Axis:
         """The inverse of :meth:`to_dict`."""
-        return cls(**values)
+        optional = ("bounds", "bins", "edges", "keys", "outside")
+        return cls(**validation.fields(values, ("column",), "axis", optional))
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ class EvenRule:
 def _edges(edges: object) -> tuple[float, ...]:
     found = edges.tolist() if isinstance(edges, np.ndarray) else edges
     if not isinstance(found, (list, tuple)) or len(found) < 2:
-        raise InvalidInput(f"edges={edges!r} is not a list of at least two numbers: pass them from low to high.")
+        raise InvalidInput(f"edges={shown(edges)} is not a list of at least two numbers: pass them from low to high.")
     result = tuple(validation.number(f"edges[{place}]", edge) for place, edge in enumerate(found))
     for place, (left, right) in enumerate(pairwise(result)):
         if left >= right:
@@ -184,8 +187,8 @@ def _edges(edges: object) -> tuple[float, ...]:
 def _keys(keys: object) -> tuple[str, ...] | tuple[int, ...]:
     found = keys.tolist() if isinstance(keys, np.ndarray) else keys
     if not isinstance(found, (list, tuple)) or not found:
-        raise InvalidInput(f"keys={keys!r} is not a list of keys: pass all texts or all whole numbers.")
+        raise InvalidInput(f"keys={shown(keys)} is not a list of keys: pass all texts or all whole numbers.")
     alike = all(isinstance(key, str) for key in found) or all(type(key) is int for key in found)
     if not alike or len(set(found)) < len(found):
-        raise InvalidInput(f"keys={keys!r} must be different and all texts or all whole numbers: repair the list.")
+        raise InvalidInput(f"keys={shown(keys)} must be different and all texts or all whole numbers: repair the list.")
     return tuple(found)

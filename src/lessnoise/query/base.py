@@ -12,6 +12,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import shown
 from lessnoise.query import columns, exact
 from lessnoise.query.unit import ROW, Unit
 
@@ -196,9 +197,9 @@ def column_names(names: object, name: str = "columns") -> tuple[str, ...]:
     """One name or several different ones."""
     found = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, (list, tuple)) else ()
     if not found or not all(isinstance(each, str) for each in found):
-        raise InvalidInput(f"{name}={names!r} is not a list of column names: pass names such as ['Lon', 'Lat'].")
+        raise InvalidInput(f"{name}={shown(names)} is not a list of column names: pass names such as ['Lon', 'Lat'].")
     if len(set(found)) < len(found):
-        raise InvalidInput(f"{name}={names!r} names a column twice: pass different names.")
+        raise InvalidInput(f"{name}={shown(names)} names a column twice: pass different names.")
     return found
 
 
@@ -206,7 +207,7 @@ def interval(name: str, value: object) -> tuple[float, float]:
     """(lowest, highest), both finite, in this order."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise InvalidInput(
-            f"{name}={value!r} is not an interval: pass (lowest, highest), known without looking at the data."
+            f"{name}={shown(value)} is not an interval: pass (lowest, highest), known without looking at the data."
         )
     low, high = (validation.number(f"{name}[{end}]", value[end]) for end in (0, 1))
     if low >= high:
@@ -221,5 +222,7 @@ def intervals(bounds: object, columns: Sequence[str]) -> tuple[tuple[float, floa
         return (interval("bounds", bounds),) * len(columns)
     assert isinstance(bounds, (list, tuple))
     if len(bounds) != len(columns):
-        raise InvalidInput(f"bounds={bounds!r} has {len(bounds)} intervals for {len(columns)} columns: pass one each.")
+        raise InvalidInput(
+            f"bounds={shown(bounds)} has {len(bounds)} intervals for {len(columns)} columns: pass one each."
+        )
     return tuple(interval(f"bounds[{place}]", each) for place, each in enumerate(bounds))

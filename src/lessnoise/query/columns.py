@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NUMBER, INTEGER, TEXT, OTHER = "number", "integer", "text", "other"
-"""What a column can hold. Integers count as numbers, too."""
+NUMBER, INTEGER, TEXT, OTHER, NOTHING = "number", "integer", "text", "other", "nothing"
+"""What a column can hold. Integers count as numbers, too; a column without a value may be of any kind."""
 
 
 def unknown_column(name: str, present: Sequence[str]) -> InvalidInput:
@@ -30,6 +30,14 @@ def wrong_kind(name: str, found: str, wanted: str) -> InvalidInput:
     return InvalidInput(
         f"column={name!r} has type {found}, where the query needs {words}: convert it, or choose another."
     )
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, or what pandas has in their place: nothing that equals itself."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value; an array has many
+        return not isinstance(value, np.ndarray)
 
 
 def column(batch: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN401
@@ -50,7 +58,7 @@ def numbers(batch: Any, name: str, columns: Sequence[str]) -> Floats:  # noqa: A
     """One column as floats; NULL is NaN."""
     values = column(batch, name, columns)
     if not isinstance(values, np.ndarray):
-        values = _from_arrow(values, name)
+        values = from_arrow(values, name)
     if values.dtype.kind not in "biuf":
         raise wrong_kind(name, str(values.dtype), NUMBER)
     return np.asarray(values, dtype=np.float64)
@@ -74,31 +82,44 @@ def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str]
     """For each row the place of its value in the list of keys, or -1."""
     values = column(batch, name, columns)
     wanted = INTEGER if isinstance(keys[0], int) else TEXT
+    places = {key: place for place, key in enumerate(keys)}
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in ("iuO" if wanted == INTEGER else "UOT"):
             raise wrong_kind(name, str(values.dtype), wanted)
-        places = {key: place for place, key in enumerate(keys)}
         return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
     from pyarrow import array, compute, types
 
-    is_text = types.is_string(values.type) or types.is_large_string(values.type) or types.is_string_view(values.type)
     if types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-        is_text = types.is_string(values.type) or types.is_large_string(values.type)
-    if not (types.is_integer(values.type) if wanted == INTEGER else is_text):
+    if not (types.is_integer(values.type) if wanted == INTEGER else is_text(values.type)):
         raise wrong_kind(name, str(values.type), wanted)
-    found = compute.index_in(values, array(keys, type=values.type))
-    return np.asarray(found.fill_null(-1), dtype=np.int64)
+    if wanted == INTEGER:  # the keys that the type can hold
+        ends = np.iinfo(values.type.to_pandas_dtype())
+        places = {key: place for key, place in places.items() if ends.min <= cast("int", key) <= ends.max}
+    found = compute.index_in(values, array(list(places), type=values.type)).fill_null(len(places))
+    return np.take(np.array([*places.values(), -1], dtype=np.int64), np.asarray(found))
 
 
-def _from_arrow(values: Any, name: str) -> NDArray[Any]:  # noqa: ANN401
-    from pyarrow import float64, types
+def is_text(kind: Any) -> bool:  # noqa: ANN401
+    """Whether an Arrow type is one of texts."""
+    from pyarrow import types
+
+    view = getattr(types, "is_string_view", None)  # since pyarrow 16
+    return bool(types.is_string(kind) or types.is_large_string(kind) or (view is not None and view(kind)))
+
+
+def from_arrow(values: Any, name: str) -> NDArray[Any]:  # noqa: ANN401
+    """An Arrow column of numbers as floats, each the nearest one; NULL is NaN."""
+    from pyarrow import float64, string, types
 
     kind = values.type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    if not (is_number or types.is_null(kind)):
         raise wrong_kind(name, str(kind), NUMBER)
     if types.is_boolean(kind):
         values = values.cast("int8")
+    if types.is_decimal(kind):
+        values = values.cast(string())  # Arrow's own way to a float is not the nearest one
     if values.null_count or not types.is_floating(kind):
         values = values.cast(float64(), safe=False)
     return np.asarray(values)

@@ -11,17 +11,20 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Integers = NDArray[np.int64]
 
 SMALLEST, LARGEST = 1e-100, 1e100
+SPACING = 2**10
+"""Floats below 2^63 are at most this far apart."""
 
 
 def grid_step(bound: float, bits: int) -> float:
@@ -34,6 +37,41 @@ def grid_step(bound: float, bits: int) -> float:
         raise InvalidInput(f"bounds of size {bound:g} are not between {SMALLEST:g} and {LARGEST:g}: change the units.")
     fraction, exponent = math.frexp(bound)  # bound = fraction * 2^exponent, 1/2 <= fraction < 1
     return math.ldexp(1.0, exponent - bits - (1 if fraction == 0.5 else 0))
+
+
+def whole_steps(low: float, high: float, step: float) -> tuple[int, int]:
+    """The first and the last whole number of steps within the ends; if there is none, twice the next one towards 0.
+
+    >>> whole_steps(-1.3, 2.6, 1.0), whole_steps(-1.3, -1.2, 1.0)
+    ((-1, 2), (-1, -1))
+    """
+    first, last = math.ceil(Fraction(low) / Fraction(step)), math.floor(Fraction(high) / Fraction(step))
+    return (first, last) if first <= last else (min(first, last, key=abs),) * 2
+
+
+def to_floats(total: Integers) -> NDArray[np.float64]:
+    """Whole numbers below 2^63 as floats, rounded towards 0; beyond 2^53 floats lie 2, 4, ..., 2^10 apart.
+
+    Two numbers that are n apart become floats that are at most n, rounded up to a multiple of 2^10, apart. With
+    r <= s the distances of floats at a and b, |a| <= |b|: on one side of 0, b rounded by s is at most b rounded by r,
+    which is at most n, rounded up to a multiple of r, beyond a rounded by r. On two sides both come nearer.
+
+    >>> to_floats(np.array([2**53 - 1, 2**53 + 1, -(2**63 - 1)])).astype(np.int64).tolist() == [
+    ...     2**53 - 1, 2**53, -(2**63 - 2**10)]
+    True
+    """
+    size = np.abs(total)
+    beyond = np.maximum(np.frexp((size >> 10).astype(np.float64))[1] - 43, 0).astype(np.int64)  # bits that do not fit
+    return np.asarray(np.sign(total) * ((size >> beyond) << beyond), dtype=np.float64)
+
+
+def spaced(steps: int) -> int:
+    """How far :func:`to_floats` brings two numbers apart that differ by so much.
+
+    >>> spaced(2**30), spaced(2**30 + 1) - 2**30
+    (1073741824, 1024)
+    """
+    return -(-steps // SPACING) * SPACING
 
 
 def add(left: Integers, right: Integers) -> Integers:

@@ -161,7 +161,10 @@ class Presence(Query):
                 found.append(int((~np.isnan(columns.numbers(batch, name, self.names))).sum()))
             else:
                 values = columns.column(batch, name, self.names)
-                found.append(len(values) - getattr(values, "null_count", 0))
+                if isinstance(values, np.ndarray):
+                    found.append(sum(not columns.is_missing(value) for value in values.tolist()))
+                else:
+                    found.append(len(values) - values.null_count)
         return np.array(found, dtype=np.int64)
 
     def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:

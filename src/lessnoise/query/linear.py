@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -27,9 +26,10 @@ BITS = 30  # 2^33 rows fit in 63 bits
 class Sum(NumericQuery):
     """The sum of each column, its entries clipped to public bounds.
 
-    Each entry is rounded to a multiple of 2^-30 of its bound (to the next power of two), so that the sum is exact. A
-    row with NULL or NaN in one of the columns is dropped; infinities are clipped. One row added or removed changes a
-    column by at most max(|low|, |high|); replaced, by at most high - low, or by the former if the other row is dropped.
+    Each entry is rounded to a multiple of 2^-30 of its bound (to the next power of two), so that the sum is exact; one
+    of more than 2^53 such steps is rounded towards 0 to a float. A row with NULL or NaN in one of the columns is
+    dropped; infinities are clipped. One row added or removed changes a column by at most max(|low|, |high|); replaced,
+    by at most high - low, or by the former if the other row is dropped: each rounded up to a multiple of 2^10 steps.
 
     >>> query = Sum(["a", "b"], bounds=[(0, 1), (-2, 2)])
     >>> answer = query.answer({"a": np.array([0.5, 7.0]), "b": np.array([1.0, -9.0])})
@@ -52,8 +52,8 @@ class Sum(NumericQuery):
 
     @property
     def entry_bound(self) -> float | None:  # type: ignore[override]
-        """The largest upper bound, if no entry can be negative."""
-        return max(high for _, high in self.bounds) if all(low >= 0.0 for low, _ in self.bounds) else None
+        """The largest change of an entry by one row, if none can be negative."""
+        return max(self._changes()[0]) if all(low >= 0.0 for low, _ in self.bounds) else None
 
     def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
         """Integer sums of one batch, in steps of the grid."""
@@ -62,17 +62,22 @@ class Sum(NumericQuery):
 
     def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
         """From grid steps to sums."""
-        return np.asarray(total * np.array([step(ends) for ends in self.bounds]))
+        return np.asarray(exact.to_floats(total) * np.array([step(ends) for ends in self.bounds]))
 
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """The farthest corner of the box; if replaced, its diagonal if that is longer."""
-        corner = [max(abs(low), abs(high)) for low, high in self.bounds]
+        corner, widths = self._changes()
         added = Norms(exact.norm_up(corner), exact.round_up(sum(map(Fraction, corner), Fraction(0))))
         if neighbours is Neighbours.ADD_REMOVE:
             return added
-        widths = [exact.round_up(Fraction(high) - Fraction(low)) for low, high in self.bounds]
         l1 = exact.round_up(sum(map(Fraction, widths), Fraction(0)))
         return Norms(max(added.l2, exact.norm_up(widths)), max(added.l1, l1))
+
+    def _changes(self) -> tuple[list[float], list[float]]:
+        """The most that each column changes by a row that is added or removed, and by one that is replaced."""
+        steps = [(*exact.whole_steps(*ends, step(ends)), step(ends)) for ends in self.bounds]
+        added = [exact.spaced(max(abs(low), abs(high))) * width for low, high, width in steps]
+        return added, [exact.spaced(high - low) * width for low, high, width in steps]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -126,7 +131,7 @@ class Mean(NumericQuery):
 
     def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
         """From grid steps to sums; a public number of rows must be right."""
-        sums = np.asarray(total[:-1] * step((-1.0, 1.0)), dtype=np.float64)
+        sums = exact.to_floats(total[:-1]) * step((-1.0, 1.0))
         if self.rows is None:
             return np.append(sums, float(total[-1]))
         if total[-1] != self.rows:
@@ -189,6 +194,6 @@ def rounded(
 ) -> NDArray[np.int64]:
     """Entries clipped to their bounds, in whole steps of the grid that lie within the bounds, too."""
     steps = np.array([step(ends, bits) for ends in bounds])
-    lowest = [math.ceil(Fraction(ends[0]) / Fraction(width)) for ends, width in zip(bounds, steps, strict=True)]
-    highest = [math.floor(Fraction(ends[1]) / Fraction(width)) for ends, width in zip(bounds, steps, strict=True)]
+    within = [exact.whole_steps(*ends, width) for ends, width in zip(bounds, steps.tolist(), strict=True)]
+    lowest, highest = np.array(within).T
     return np.asarray(np.clip(np.rint(values / steps), lowest, highest).astype(np.int64))

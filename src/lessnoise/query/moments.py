@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -52,17 +53,19 @@ class SecondMoments(Gram):
         """From squared grid steps to the matrix."""
         scale = np.full(len(total), self._step)
         scale[-2:] = 1.0
-        value: Floats = total * scale
+        value: Floats = exact.to_floats(total) * scale
         value *= scale[:, np.newaxis]
         return value
 
     def row_norms(self, neighbours: Neighbours) -> Norms:
-        """As for a Gram matrix: |z|^2 is at most norm^2 + 2."""
+        """As for a Gram matrix: |z|^2 is at most norm^2 + 2; the counts are never rounded."""
         assert self.norm is not None
-        largest = exact.round_up(Fraction(self.norm) ** 2 + 2)
-        if neighbours is Neighbours.ADD_REMOVE:
-            return Norms(largest, exact.round_up(len(self.names) * Fraction(largest) + 2 * Fraction(largest)))
-        return Norms(exact.norm_up([largest, largest]), exact.round_up(2 * (len(self.names) + 2) * Fraction(largest)))
+        size, largest, step = len(self.names), exact.round_up(Fraction(self.norm) ** 2 + 2), Fraction(self._step)
+        one = neighbours is Neighbours.ADD_REMOVE
+        l2 = Fraction(largest if one else exact.norm_up([largest, largest]))
+        l1 = (1 if one else 2) * (size + 2) * Fraction(largest)
+        lost = exact.SPACING * size * (size * step**2 + 4 * step)  # in the l1 norm, so in the l2 norm, too
+        return Norms(exact.round_up(l2 + lost), exact.round_up(l1 + lost))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -115,7 +118,7 @@ class SecondMoments(Gram):
         np.rint(used, out=used)
         np.clip(used, np.ceil((low - shift) / self._step), np.floor((high - shift) / self._step), out=used)
         squares, limit = np.einsum("ij,ij->i", used, used), self.norm / self._step
-        long = np.flatnonzero(squares > limit * limit)
+        long = np.flatnonzero(squares > float(math.floor(Fraction(limit) ** 2)))
         used[long] = np.trunc(used[long] * (limit * (1.0 - 2.0**-36) / np.sqrt(squares[long]))[:, np.newaxis])
         rows[:, -1] = ((values < low) | (values > high)).any(axis=1)
         rows[long[squares[long] > (limit * _BEYOND) ** 2], -1] = 1.0

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise._version import __version__
+from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, values_drawn
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from lessnoise.noise import Stream
 
 SCHEMA = 1
+_RECOMPUTED = 1e-6  # relative: another machine's mathematical library, another version's grid of a curve
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
 _WORDS = (
@@ -40,7 +43,8 @@ class Certificate(Shown):
     ``guarantee`` is computed, never copied from the mechanism's claim: its delta is the upper end of ``exact``, the
     delta of the real-valued noise, plus ``delta_numeric``, what the finite machine adds, rounded up. ``claim_holds``
     compares the claim with ``exact``. The released numbers are multiples of ``grid``, if there is one. A release made
-    with a caller's generator is marked ``private=False``.
+    with a caller's generator is marked ``private=False``. ``value_sha256`` is there once the noisy value is in a file:
+    the SHA-256 of that file.
     """
 
     mechanism: Mechanism
@@ -53,6 +57,7 @@ class Certificate(Shown):
     randomness: str
     assumptions: tuple[str, ...]
     version: str = __version__
+    value_sha256: str | None = None
 
     @classmethod
     def of(cls, mechanism: Mechanism, stream: Stream, dtype: np.dtype[Any] | type = np.float64) -> Certificate:
@@ -90,23 +95,60 @@ class Certificate(Shown):
             "private": self.private,
             "randomness": self.randomness,
             "assumptions": list(self.assumptions),
+            "value_sha256": self.value_sha256,
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Certificate:
-        """The inverse of :meth:`to_dict`."""
-        return cls(
-            Mechanism.from_dict(values["mechanism"]),
-            Guarantee.from_dict(values["guarantee"]),
-            Bracket.from_dict(values["exact_delta"]),
-            values["delta_numeric"],
-            values["grid"],
-            values["claim_holds"],
-            values["private"],
-            values["randomness"],
-            tuple(values["assumptions"]),
-            values["lessnoise"],
+        """The inverse of :meth:`to_dict`; what it guarantees is computed again, and one that promises more is refused.
+
+        Fields of other names are left alone: the certificate of a histogram has its query in it.
+        """
+        needed = (
+            *("lessnoise", "mechanism", "guarantee", "exact_delta", "delta_numeric", "grid", "claim_holds"),
+            *("private", "randomness", "assumptions"),
         )
+        given = validation.fields(values, needed, "certificate", optional=None, schema=SCHEMA)
+        validation.choice("claim_holds", given["claim_holds"], (True, False, None))
+        validation.choice("private", given["private"], (True, False))
+        stated = cls(
+            Mechanism.from_dict(given["mechanism"]),
+            Guarantee.from_dict(given["guarantee"]),
+            Bracket.from_dict(given["exact_delta"]),
+            validation.nonnegative_epsilon(given["delta_numeric"], "delta_numeric"),
+            None if given["grid"] is None else validation.positive("grid", given["grid"]),
+            given["claim_holds"],
+            given["private"],
+            validation.text("randomness", given["randomness"]),
+            tuple(
+                validation.text("assumption", each) for each in validation.entries("assumptions", given["assumptions"])
+            ),
+            validation.text("lessnoise", given["lessnoise"]),
+            given.get("value_sha256") and validation.text("value_sha256", given["value_sha256"]),
+        )
+        stated._refuse_contradictions()
+        return stated
+
+    def _refuse_contradictions(self) -> None:
+        """The mechanism is here in full, so that nobody has to believe what is said of it."""
+        truth = Certificate.of(self.mechanism, noise_engine.Stream.secure())
+        same = ("epsilon", "neighbours")
+        if any(getattr(self.guarantee, name) != getattr(truth.guarantee, name) for name in same):
+            raise InvalidInput(
+                f"guarantee={self.guarantee} is not at the epsilon={truth.guarantee.epsilon:g} and the neighbours of "
+                "its mechanism: the certificate was changed; restore it."
+            )
+        least = max(truth.guarantee.delta, min(self.exact.upper + self.delta_numeric, 1.0)) * (1.0 - _RECOMPUTED)
+        if self.guarantee.delta < least or self.exact.upper < truth.exact.lower or self.exact.lower > truth.exact.upper:
+            raise InvalidInput(
+                f"guarantee={self.guarantee} contradicts exact_delta={self.exact} or the {truth.guarantee} that its "
+                "mechanism is computed to give: the certificate was changed; restore it."
+            )
+        if (self.claim_holds is None) != (truth.claim_holds is None) or (self.claim_holds and not truth.claim_holds):
+            raise InvalidInput(
+                f"claim_holds={self.claim_holds} is computed to be {truth.claim_holds}: the certificate was changed; "
+                "restore it."
+            )
 
     def to_json(self) -> str:
         """Readable JSON; floats survive exactly."""

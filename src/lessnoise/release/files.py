@@ -1,21 +1,32 @@
-"""Reading arrays, and writing a release so that both files appear or neither does."""
+"""Reading arrays, and a release as two files that belong together: the noisy array and its certificate."""
 
 from __future__ import annotations
 
-import zipfile
-from typing import TYPE_CHECKING, Any
+import contextlib
+import dataclasses
+import hashlib
+import io
+import json
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from lessnoise import files, npy, validation
 from lessnoise.errors import InvalidInput
-from lessnoise.files import check_free, write_together
+from lessnoise.release.certificate import Certificate
+from lessnoise.release.payment import Payment
+from lessnoise.release.release import Release
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from lessnoise.release.release import Release
+    from lessnoise.ledger import Ledger
+    from lessnoise.mechanism.mechanism import Mechanism
+
+_PART = 1 << 20  # entries that are written at a time
 
 
 def certificate_path(target: Path) -> Path:
@@ -25,32 +36,97 @@ def certificate_path(target: Path) -> Path:
 
 def load_array(path: Path) -> NDArray[Any]:
     """Read one .npy array; never runs code from the file."""
-    if not path.is_file():
-        raise InvalidInput(f"input={path} does not exist: pass the path of an existing .npy file.")
-    with path.open("rb") as file:
-        try:
-            loaded = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile):
-            raise InvalidInput(
-                f"input={path} is not a readable .npy array of numbers: write it with numpy.save."
-            ) from None
-    if not isinstance(loaded, np.ndarray):
-        raise InvalidInput(f"input={path} holds several arrays: pass a .npy file with one array.")
-    return loaded
+    return npy.load(path)
 
 
 def check_writable(target: Path, force: bool) -> None:
     """Refuse early, before any noise is drawn."""
-    check_free((certificate_path(target), target), force)
+    files.check_free((target, certificate_path(target)), force)
+
+
+@contextlib.contextmanager
+def reserved(mechanism: Mechanism, target: Path, force: bool) -> Iterator[files.Staged]:
+    """Both files of a release, made and with room on the disk: what cannot be written shows before the payment."""
+    header = _header(mechanism.shape, np.dtype(np.float64))
+    text = json.dumps({"mechanism": mechanism.to_dict()}, indent=2)
+    sizes = {target: len(header) + 8 * mechanism.dimension, certificate_path(target): len(text) + (1 << 14)}
+    with files.staged(sizes, force) as staged:
+        yield staged
+
+
+def write_staged(release: Release, target: Path, staged: files.Staged, ledger: Ledger | None) -> Release:
+    """Write a release into its files and place them; returns it with the SHA-256 in its certificate."""
+    with Payment(ledger, release.receipt, release) as payment:
+        flat = np.ascontiguousarray(release.value).reshape(-1)
+        parts = (flat[start : start + _PART] for start in range(0, flat.size, _PART))
+        digest = write_array(staged, target, release.value.shape, flat.dtype, lambda write: [*map(write, parts)])
+        certificate = dataclasses.replace(release.certificate, value_sha256=digest)
+        place(certificate, target, staged, payment)
+    return dataclasses.replace(release, certificate=certificate)
+
+
+def write_array(
+    staged: files.Staged,
+    target: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    parts: Callable[[Callable[[NDArray[Any]], None]], object],
+) -> str:
+    """Write an array as .npy, in C order and little-endian, from its parts; returns the SHA-256 of the file."""
+    digest, little = hashlib.sha256(), dtype.newbyteorder("<")
+
+    def write(file: BinaryIO) -> None:
+        def take(part: NDArray[Any] | bytes) -> None:
+            content = part if isinstance(part, bytes) else part.astype(little, copy=False).data.cast("B")
+            file.write(content)
+            digest.update(content)
+
+        take(_header(shape, little))
+        parts(take)
+
+    staged.write(target, write)
+    return digest.hexdigest()
+
+
+def place(certificate: Certificate, target: Path, staged: files.Staged, payment: Payment) -> None:
+    """Write the certificate of an array that is written, and give both files their names."""
+    staged.write(certificate_path(target), files.writer((certificate.to_json() + "\n").encode()))
+    payment.keep(staged)
+    staged.place()
 
 
 def write_release(release: Release, target: Path, force: bool = False) -> None:
-    """Write the noisy array and its certificate, both or neither; the certificate appears first."""
-    text = release.certificate.to_json() + "\n"
-    write_together(
-        {
-            certificate_path(target): lambda file: file.write(text.encode()),
-            target: lambda file: np.save(file, release.value),
-        },
-        force,
-    )
+    """Write the noisy array and its certificate, both or neither; the certificate appears last."""
+    with reserved(release.certificate.mechanism, target, force) as staged:
+        write_staged(release, target, staged, None)
+
+
+def read_release(path: Path) -> Release:
+    """Read a noisy array and its certificate; refuse a pair that does not belong together."""
+    beside = certificate_path(path)
+    if not beside.is_file():
+        raise InvalidInput(f"input={path} has no certificate: put {beside.name} beside it, or read it with numpy.load.")
+    certificate = Certificate.from_dict(validation.json_object(beside.read_bytes(), "certificate"))
+    if certificate.value_sha256 is None:
+        raise InvalidInput(
+            f"input={path} is not bound to its certificate, which lacks value_sha256, as older versions wrote it: read "
+            "it with numpy.load, if you know that the two belong together."
+        )
+    if not path.is_file():
+        raise InvalidInput(f"input={path} does not exist: pass the path of an existing .npy file.")
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != certificate.value_sha256:
+            raise InvalidInput(
+                f"input={path} is not the value that {beside.name} was written for: its SHA-256 differs from "
+                "value_sha256; take both files from one release."
+            )
+        file.seek(0)
+        return Release(npy.load_from(file, path), certificate)
+
+
+def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """The first bytes of a .npy file of version 1.0."""
+    buffer = io.BytesIO()
+    values = {"descr": dtype.newbyteorder("<").str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, values)
+    return buffer.getvalue()

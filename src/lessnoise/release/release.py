@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
@@ -12,9 +13,12 @@ from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
+from lessnoise.release.payment import Payment
 from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
+    import os
+
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,11 +31,32 @@ class Release(Plotted):
     """A noisy value and its certificate; with a ledger, the receipt of what it cost.
 
     A float32 value stays float32; integers stay integers for integer noise.
+
+    >>> import pathlib, tempfile, lessnoise as ln
+    >>> made = ln.laplace(epsilon=1, sensitivity=1, shape=3).release([1.0, 2.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made.write(pathlib.Path(folder) / "noisy.npy")
+    ...     again = ln.Release.read(pathlib.Path(folder) / "noisy.npy")
+    >>> bool((again.value == made.value).all()), again.certificate.guarantee == made.certificate.guarantee
+    (True, True)
     """
 
     value: NDArray[np.float64] | NDArray[np.float32] | NDArray[np.int64]
     certificate: Certificate
     receipt: Receipt | None = None
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the value as ``path`` and the certificate, with the value's SHA-256, beside it: both or neither."""
+        from lessnoise.release.files import write_release
+
+        write_release(self, Path(path), force)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Release:
+        """Read what :meth:`write` or ``lessnoise release`` wrote; a value that is not its certificate's is refused."""
+        from lessnoise.release.files import read_release
+
+        return read_release(Path(path))
 
 
 def release(
@@ -46,6 +71,8 @@ def release(
 ) -> Release:
     """Check everything, certify, pay, and only then draw and add the noise.
 
+    What fails before the payment costs nothing; what fails after it raises :class:`~lessnoise.PaidNotReleased`.
+
     >>> import lessnoise as ln
     >>> m = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=3)
     >>> r = release(m, [1.0, 2.0, 3.0])
@@ -54,23 +81,37 @@ def release(
     """
     integer = mechanism.law.integer
     checked = integer_array(value, mechanism.shape) if integer else validation.shaped_array(value, mechanism.shape)
+    stream, certificate = certified(mechanism, checked.dtype, rng, ledger, partition)
+    if threads is not None:
+        validation.whole_number("threads", threads)
+    drawing = prepare_noise(mechanism.law, checked, stream, out=out, threads=threads)
+    with Payment(ledger) as payment:
+        payment.spend(mechanism, partition)
+        noisy = drawing()
+    return Release(noisy, certificate, payment.receipt)
+
+
+def certified(
+    mechanism: Mechanism,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator | None,
+    ledger: Ledger | None,
+    partition: str | None,
+) -> tuple[Stream, Certificate]:
+    """Every check that needs no value; the words of the release, not drawn yet, and its certificate."""
     generator = validation.generator(rng)
     _check_payment(generator, ledger, partition)
     stream = Stream.of(generator)
-    if threads is not None:
-        validation.whole_number("threads", threads)
-    certificate = Certificate.of(mechanism, stream, checked.dtype)
+    certificate = Certificate.of(mechanism, stream, dtype)
     _refuse_impossible(certificate)
-    drawing = prepare_noise(mechanism.law, checked, stream, out=out, threads=threads)
     if certificate.claim_holds is False and mechanism.claim is not None:
         warnings.warn(
             f"the claim {mechanism.claim} of {mechanism.name} does not hold: the exact guarantee of this release is "
             f"{certificate.guarantee}.",
             ClaimWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    receipt = None if ledger is None else ledger.spend(mechanism, partition=partition)
-    return Release(drawing(), certificate, receipt)
+    return stream, certificate
 
 
 def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "text.color": INK,
+    "text.usetex": False,
     "xtick.color": "#444444",
     "ytick.color": "#444444",
     "svg.hashsalt": "lessnoise",
@@ -96,15 +98,29 @@ def notebook_figure(width: float, height: float) -> Figure:
     return Shown(figsize=(width, height), facecolor="white", layout="constrained")
 
 
+def literal(words: object, most: int = 60) -> str:
+    r"""Text of a user's, such as the name of a column, as it is: no formulas, no control characters, not endless.
+
+    >>> literal("fare_$ and tip_$")
+    'fare_\\$ and tip_\\$'
+    """
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(words))
+    return (shown if len(shown) <= most else shown[: most - 1] + "…").replace("$", r"\$")
+
+
 def svg(figure: Figure) -> bytes:
     """The same figure gives the same bytes."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+    return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def png(figure: Figure) -> bytes:
     """The same figure gives the same bytes."""
+    return _saved(figure, format="png", dpi=100, metadata={"Software": None})
+
+
+def _saved(figure: Figure, **options: Any) -> bytes:  # noqa: ANN401
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks becomes a box
+        figure.savefig(buffer, **options)
     return buffer.getvalue()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.report import text
-from lessnoise.report.canvas import COLOURS, GRID, blank, png, style
+from lessnoise.report.canvas import COLOURS, GRID, blank, literal, png, style
 from lessnoise.rounding import up
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def counts_png(result: HistogramRelease) -> bytes:
             noise += f", noise of sd {text.number(mechanism.standard_deviation, 3)} per cell"
         place = (0.0, 1.0), (0, 26), "axes fraction", "offset points"
         axes.annotate(title, *place, fontsize=15, fontweight="bold")
-        note = f"{noise}; protects {result.unit}, {guarantee.neighbours.value}{private}"
+        note = literal(f"{noise}; protects {result.unit}, {guarantee.neighbours.value}{private}", 120)
         axes.annotate(note, (0.0, 1.0), (0, 9), "axes fraction", "offset points", fontsize=9.5, color="#555555")
         return png(figure)
 
@@ -62,7 +62,7 @@ def _map(axes: Axes, counts: NDArray[np.float64], first: Axis, second: Axis) -> 
 
 def _bars(axes: Axes, counts: NDArray[np.float64], axis: Axis) -> None:
     edges = _edges(axis)
-    axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=COLOURS["analytic-gaussian"], linewidth=0)
+    axes.stairs(counts, edges, fill=True, color=COLOURS["analytic-gaussian"], linewidth=0)
     axes.axhline(0.0, color="#666666", linewidth=0.8)
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -75,10 +75,10 @@ def _edges(axis: Axis) -> NDArray[np.float64]:
 
 
 def _ticks(axes: Axes, axis: Axis, which: str) -> None:
-    (axes.set_xlabel if which == "x" else axes.set_ylabel)(axis.column)
+    (axes.set_xlabel if which == "x" else axes.set_ylabel)(literal(axis.column))
     if axis.keys is not None:
         every = -(-axis.size // _MOST_LABELS)
         set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
-        set_ticks(range(0, axis.size, every), [str(key) for key in axis.keys[::every]])
+        set_ticks(range(0, axis.size, every), [literal(key, 20) for key in axis.keys[::every]])
     else:
         axes.ticklabel_format(axis="x" if which == "x" else "y", useOffset=False)

@@ -15,7 +15,7 @@ from lessnoise.ledger.history import history
 from lessnoise.ledger.ledger import Ledger
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release.release import Release
-from lessnoise.report.canvas import COLOURS, GRID, notebook_figure, style
+from lessnoise.report.canvas import COLOURS, GRID, literal, notebook_figure, style
 from lessnoise.rounding import down, up
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def draw(shown: object, axes: Axes) -> None:
 def _(shown: Mechanism, axes: Axes) -> None:
     reach = 2.0 * shown.claim.epsilon if shown.claim is not None else 2.0
     _curve(axes, shown, np.linspace(0.0, reach, _POINTS))
-    axes.set_title(f"{shown.name}, M = {shown.dimension:,}", loc="left")
+    axes.set_title(f"{literal(shown.name)}, M = {shown.dimension:,}", loc="left")
     if shown.claim is not None:
         _claim(axes, shown.claim, shown.check().holds)
     axes.legend(frameon=False)
@@ -99,7 +99,7 @@ def _(shown: Release, axes: Axes) -> None:
         deviation = None
     private = "" if shown.certificate.private else "; seeded, NOT private"
     noise = "noise depends on the data" if deviation is None else f"noise of standard deviation {deviation:.4g}"
-    axes.set_title(f"{mechanism.name}, {noise}{private}", loc="left", fontsize=10.0)
+    axes.set_title(f"{literal(mechanism.name)}, {noise}{private}", loc="left", fontsize=10.0)
     if value.ndim == 2 and min(value.shape) > 1:
         from matplotlib.ticker import MaxNLocator
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import io
+import itertools
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,17 +18,22 @@ from lessnoise.engines import engine_name
 from lessnoise.engines.checks import require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import csv_text
 from lessnoise.mechanism.catalogue import choose
+from lessnoise.noise import Stream
 from lessnoise.query import ROW, Axis, Histogram, Unit
+from lessnoise.release.certificate import Certificate
+from lessnoise.release.payment import Payment
+from lessnoise.release.release import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from lessnoise.query.base import Progress
-    from lessnoise.release import Certificate, Release
+    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.query.base import Answer, Progress
 
 FORMATS = ("parquet", "csv", "npy")
 _STEPS: dict[str, Callable[[NDArray[np.float64], float], NDArray[np.float64]]] = {
@@ -68,30 +77,110 @@ class HistogramRelease:
         }
 
     def save(self, folder: Path, formats: Sequence[str] = ("parquet",), force: bool = False) -> list[Path]:
-        """Write the counts, the certificate and a picture: all of them or none."""
-        from lessnoise.report.counts import counts_png
-
+        """Write the counts, a picture, and the certificate with the SHA-256 of these files: all of them or none."""
         check_folder(folder, formats, force)
-        text, picture = json.dumps(self.to_dict(), indent=2) + "\n", counts_png(self)
-        writers: dict[Path, Callable[[BinaryIO], object]] = {
-            folder / CERTIFICATE: lambda file: file.write(text.encode()),
-            folder / PICTURE: lambda file: file.write(picture),
-        }
-        for form in formats:
-            content = counts_file(self, form)
-            writers[folder / f"counts.{form}"] = lambda file, content=content: file.write(content)  # type: ignore[misc]
-        new = not folder.exists()
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            files.write_together(writers, force)
-        except BaseException:
-            if new:
-                folder.rmdir()
-            raise
-        return list(writers)
+        made = contents(self, formats)
+        with reserved(made, folder, force) as staged:
+            return write_staged(made, folder, staged, Payment(None))
+
+    @staticmethod
+    def verify(folder: Path) -> Certificate:
+        """The certificate of a folder that :meth:`save` wrote, if every file in it is the one that was saved with it.
+
+        >>> import pathlib, tempfile
+        >>> made = private_histogram({"x": [1, 2]}, ["x"], bins=[2], bounds=[(0, 4)], epsilon=1, delta=1e-6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = made.save(pathlib.Path(folder), formats=["csv"])
+        ...     certificate = HistogramRelease.verify(pathlib.Path(folder))
+        >>> certificate.guarantee == made.certificate.guarantee
+        True
+        """
+        place = folder / CERTIFICATE
+        if not place.is_file():
+            raise InvalidInput(f"folder={folder} has no {CERTIFICATE}: pass a folder that save wrote.")
+        values = validation.json_object(place.read_bytes(), "certificate")
+        known = values.get("sha256")
+        if not isinstance(known, dict) or not known:
+            raise InvalidInput(
+                f"{place} has no sha256 of the files beside it, as older versions wrote it: nothing to verify."
+            )
+        for name, expected in known.items():
+            path = folder / PurePath(name).name
+            if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+                raise InvalidInput(
+                    f"file={path} is not the one that {CERTIFICATE} was written for, as its SHA-256 tells: take all "
+                    "files from one release."
+                )
+        return Certificate.from_dict(values)
 
 
 CERTIFICATE, PICTURE = "certificate.json", "counts.png"
+
+
+@contextlib.contextmanager
+def reserved(trial: Mapping[str, bytes], folder: Path, force: bool) -> Iterator[files.Staged]:
+    """The folder and its files, made and with room on the disk: what cannot be written shows before the payment."""
+    # Numbers are at most half as long again as those of a trial, and pictures at most as hard to compress.
+    sizes = {folder / name: 2 * len(content) + (1 << 14) for name, content in trial.items()}
+    with files.made_folder(folder), files.staged(sizes, force) as staged:
+        yield staged
+
+
+def write_staged(made: Mapping[str, bytes], folder: Path, staged: files.Staged, payment: Payment) -> list[Path]:
+    """Write all files of a histogram and give them their names."""
+    for name, content in made.items():
+        staged.write(folder / name, files.writer(content))
+    payment.keep(staged)
+    staged.place()
+    return list(staged.temporary)
+
+
+def contents(result: HistogramRelease, formats: Sequence[str]) -> dict[str, bytes]:
+    """What goes into a folder; the certificate, which vouches for the rest, comes last."""
+    from lessnoise.report.counts import counts_png
+
+    try:
+        made = {f"counts.{form}": counts_file(result, form) for form in formats} | {PICTURE: counts_png(result)}
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"name={error.object!r} is not text that a file can hold: rename the column or key."
+        ) from None
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in made.items()}
+    return made | {CERTIFICATE: (json.dumps({**result.to_dict(), "sha256": hashes}, indent=2) + "\n").encode()}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A histogram that is going to be released: all that is known before the data are read."""
+
+    query: Histogram
+    mechanism: Mechanism
+    unit: Unit
+    neighbours: Neighbours
+    postprocess: tuple[str, ...]
+    deviation: float
+
+    def answer(self, data: Any, engine: str | None = None, progress: Progress | None = None) -> Answer:  # noqa: ANN401
+        """The true counts."""
+        return self.query.answer(data, neighbours=self.neighbours, unit=self.unit, engine=engine, progress=progress)
+
+    def release(self, answer: Answer, engine: str, **options: Any) -> HistogramRelease:  # noqa: ANN401
+        """Release the counts, with the options of ``Mechanism.release``, and post-process them."""
+        release = self.mechanism.release(answer.value, **options)
+        with Payment(options.get("ledger"), release.receipt, release):
+            return self._finished(release, engine)
+
+    def trial(self) -> HistogramRelease:
+        """As long as a release of this plan and as hard to draw, with made-up numbers."""
+        certificate = Certificate.of(self.mechanism, Stream.secure())
+        value = 1e3 * np.random.default_rng(0).standard_normal(self.query.shape)
+        return self._finished(Release(value, certificate), "trial")
+
+    def _finished(self, release: Release, engine: str) -> HistogramRelease:
+        value = release.value.astype(np.float64)
+        for step in self.postprocess:
+            value = _STEPS[step](value, self.deviation)
+        return HistogramRelease(value, release, self.query, self.unit, engine, self.postprocess)
 
 
 def private_histogram(
@@ -124,17 +213,27 @@ def private_histogram(
     ((4, 4), True)
     """
     counts = histogram(query, bins, bounds, outside)
-    steps = _steps(postprocess)
-    request = counts.request(epsilon, delta, neighbours, unit)
     validation.generator(rng)
-    built = choose(mechanism, request)  # before the data is read: it may be refused
+    plan = planned(counts, epsilon, delta, mechanism, neighbours, unit, postprocess)
+    answer = plan.answer(data, engine, progress)
+    return plan.release(answer, engine_name(data, engine), rng=rng, **release_options)
+
+
+def planned(
+    query: Histogram,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    neighbours: Neighbours | str,
+    unit: Unit,
+    postprocess: Sequence[str],
+) -> Plan:
+    """Choose the mechanism, before the data are read: it may be refused."""
+    steps = _steps(postprocess)
+    request = query.request(epsilon, delta, neighbours, unit)
+    built = choose(mechanism, request)
     deviation = built.standard_deviation if _NEED_DEVIATION.intersection(steps) else 0.0
-    answer = counts.answer(data, neighbours=neighbours, unit=unit, engine=engine, progress=progress)
-    release = built.release(answer.value, rng, **release_options)
-    value = release.value.astype(np.float64)
-    for step in steps:
-        value = _STEPS[step](value, deviation)
-    return HistogramRelease(value, release, counts, unit, engine_name(data, engine), steps)
+    return Plan(query, built, unit, Neighbours.of(neighbours), steps, deviation)
 
 
 def histogram(
@@ -160,7 +259,12 @@ def check_folder(folder: Path, formats: Sequence[str], force: bool) -> None:
         validation.choice("format", form, FORMATS)
     if "parquet" in formats:
         require("pyarrow.parquet", "data")
-    files.check_folder(folder, (CERTIFICATE, PICTURE, *(f"counts.{form}" for form in formats)), force)
+    files.check_folder(folder, file_names(formats), force)
+
+
+def file_names(formats: Sequence[str]) -> list[str]:
+    """Of the files in a folder."""
+    return [*(f"counts.{form}" for form in formats), PICTURE, CERTIFICATE]
 
 
 def counts_file(result: HistogramRelease, form: str) -> bytes:
@@ -172,8 +276,7 @@ def counts_file(result: HistogramRelease, form: str) -> bytes:
     table = _table(result)
     if form == "csv":
         rows = zip(*(values.tolist() for values in table.values()), strict=True)
-        lines = [",".join(map(_field, table)), *(",".join(map(_field, row)) for row in rows)]
-        return ("\n".join(lines) + "\n").encode()
+        return csv_text([table, *rows]).encode()
     pyarrow, parquet = require("pyarrow", "data"), require("pyarrow.parquet", "data")
     parquet.write_table(pyarrow.table(table), buffer)
     return buffer.getvalue()
@@ -181,18 +284,19 @@ def counts_file(result: HistogramRelease, form: str) -> bytes:
 
 def _table(result: HistogramRelease) -> dict[str, NDArray[Any]]:
     table: dict[str, NDArray[Any]] = {}
+
+    def add(name: str, values: NDArray[Any]) -> None:
+        names = itertools.chain([name], (f"{name} ({i})" for i in itertools.count(2)))
+        table[next(free for free in names if free not in table)] = values
+
     for axis, places in zip(result.query.axes, np.indices(result.query.shape), strict=True):
         if axis.keys is not None:
-            table[axis.column] = np.array(axis.keys, dtype=object)[places.ravel()]
+            add(axis.column, np.array(axis.keys, dtype=object)[places.ravel()])
         else:
-            table[f"{axis.column} from"] = axis.cell_edges[:-1][places.ravel()]
-            table[f"{axis.column} to"] = axis.cell_edges[1:][places.ravel()]
-    return {**table, "count": result.value.ravel()}
-
-
-def _field(value: object) -> str:
-    text = repr(value) if isinstance(value, float) else str(value)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+            add(f"{axis.column} from", axis.cell_edges[:-1][places.ravel()])
+            add(f"{axis.column} to", axis.cell_edges[1:][places.ravel()])
+    add("count", result.value.ravel())
+    return table
 
 
 def _steps(names: Sequence[str]) -> tuple[str, ...]:

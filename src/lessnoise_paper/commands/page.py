@@ -50,4 +50,6 @@ def write_page(
         print_json(numbers)
         return
     show(numbers)
-    console().print(f"wrote {out / INDEX} and {len(files) - 1} files beside it: open the page in a browser")
+    console().print(
+        f"wrote {out / INDEX} and {len(files) - 1} files beside it: open the page in a browser", markup=False
+    )

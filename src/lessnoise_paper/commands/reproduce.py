@@ -66,7 +66,7 @@ def reproduce(
         typer.echo((out / MANIFEST).read_text(encoding="utf-8"), nl=False)
     else:
         _print_outcomes(run)
-        console().print(f"wrote {out / INDEX}: open it in a browser")
+        console().print(f"wrote {out / INDEX}: open it in a browser", markup=False)
     if not run.complete:
         raise typer.Exit(EXIT_INCOMPLETE)
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise import validation
 from lessnoise._version import __version__
+from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 
 if TYPE_CHECKING:
@@ -73,17 +75,18 @@ class Point:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Point:
         """The inverse of :meth:`to_dict`."""
-        exact = values["exact_delta"]
+        texts, lists = ("part", "key", "label"), ("deviations", "accuracies")
+        names = (*texts, "axis_epsilon", "epsilon", "exact_delta", "verdict", *lists)
+        given = validation.fields(values, names, "point")
+        verdicts = {word: holds for holds, word in _VERDICTS.items()}
+        validation.choice("verdict", given["verdict"], list(verdicts))
         return cls(
-            part=values["part"],
-            key=values["key"],
-            label=values["label"],
-            axis=values["axis_epsilon"],
-            epsilon=values["epsilon"],
-            exact=None if exact is None else Bracket.from_dict(exact),
-            holds={word: holds for holds, word in _VERDICTS.items()}[values["verdict"]],
-            deviations=tuple(values["deviations"]),
-            accuracies=tuple(values["accuracies"]),
+            **{name: validation.text(name, given[name]) for name in texts},
+            axis=validation.number("axis_epsilon", given["axis_epsilon"]),
+            epsilon=validation.number("epsilon", given["epsilon"]),
+            exact=None if given["exact_delta"] is None else Bracket.from_dict(given["exact_delta"]),
+            holds=verdicts[given["verdict"]],
+            **{name: validation.numbers(name, validation.entries(name, given[name])) for name in lists},
         )
 
 
@@ -158,28 +161,55 @@ class PcaStudy:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PcaStudy:
         """The inverse of :meth:`to_dict`; components are kept only where they are pictures."""
-        nothing = np.empty((0, values["shape"][1]))
+        given = validation.fields(values, _FIELDS, "study", optional=("private",))
+        rows, columns = _pair("shape", given["shape"])
+        released = validation.fields(given["released"], (), "released", optional=None)
         return cls(
-            title=values["data"],
-            shape=(values["shape"][0], values["shape"][1]),
-            delta=values["delta"],
-            components=values["components"],
-            measured=values["components_measured"],
-            clip_norm=values["clip_norm"],
-            seed=values["seed"],
-            baseline=values["accuracy_without_noise"],
-            points=tuple(Point.from_dict(point) for point in values["points"]),
-            spectrum=np.array(values["spectrum"]),
-            noisy={
-                part: Spectrum(
-                    np.array(found["spectrum"]),
-                    nothing if found["components"] is None else np.array(found["components"]),
-                    found["noise_floor"],
-                )
-                for part, found in values["released"].items()
-            },
-            directions=nothing if values["first_components"] is None else np.array(values["first_components"]),
-            image=None if values["image"] is None else (values["image"][0], values["image"][1]),
-            left_out=tuple(values["left_out"]),
-            version=values["lessnoise"],
+            title=validation.text("data", given["data"]),
+            shape=(rows, columns),
+            delta=validation.delta_or_zero(given["delta"]),
+            components=validation.whole_number("components", given["components"]),
+            measured=validation.whole_number("components_measured", given["components_measured"]),
+            clip_norm=validation.positive("clip_norm", given["clip_norm"]),
+            seed=validation.whole_number("seed", given["seed"], minimum=0),
+            baseline=validation.number("accuracy_without_noise", given["accuracy_without_noise"]),
+            points=tuple(Point.from_dict(point) for point in validation.entries("points", given["points"])),
+            spectrum=np.array(validation.numbers("spectrum", given["spectrum"])),
+            noisy={part: _spectrum(part, found, columns) for part, found in released.items()},
+            directions=_rows("first_components", given["first_components"], columns),
+            image=None if given["image"] is None else _pair("image", given["image"]),
+            left_out=tuple(validation.text("left_out", line) for line in given["left_out"] or ()),
+            version=validation.text("lessnoise", given["lessnoise"]),
         )
+
+
+_FIELDS = (
+    *("lessnoise", "data", "shape", "delta", "components", "components_measured", "clip_norm", "seed"),
+    *("accuracy_without_noise", "spectrum", "released", "image", "first_components", "left_out", "points"),
+)
+
+
+def _pair(name: str, value: object) -> tuple[int, int]:
+    sizes = validation.shape(value, name)
+    if len(sizes) != 2:
+        raise InvalidInput(f"{name}={sizes} is not a pair: pass rows and columns.")
+    return sizes[0], sizes[1]
+
+
+def _spectrum(part: str, values: object, columns: int) -> Spectrum:
+    found = validation.fields(values, ("spectrum", "noise_floor", "components"), f"released[{part!r}]")
+    return Spectrum(
+        np.array(validation.numbers("spectrum", found["spectrum"])),
+        _rows("components", found["components"], columns),
+        validation.number("noise_floor", found["noise_floor"]),
+    )
+
+
+def _rows(name: str, values: object, columns: int) -> Array:
+    """Components where they are pictures, else none."""
+    if values is None:
+        return np.empty((0, columns))
+    rows = [validation.numbers(f"{name}[{place}]", row) for place, row in enumerate(validation.entries(name, values))]
+    if any(len(row) != columns for row in rows):
+        raise InvalidInput(f"{name} has a row that is not {columns} long: make the study again.")
+    return np.array(rows)

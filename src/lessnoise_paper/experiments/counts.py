@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 from lessnoise.guarantees import Guarantee
+from lessnoise.harmless import csv_text
 from lessnoise.report import text
 from lessnoise_paper.experiments import counts_pictures as pictures
 from lessnoise_paper.experiments.uber import STRICT_EPSILON, SYNTHETIC, run_uber
 from lessnoise_paper.model import Experiment, Result, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lessnoise_paper.model import Numbers, Progress
 
 _REAL = "uber"
@@ -87,14 +88,12 @@ def parts(numbers: Numbers) -> dict[str, str]:
 
 def table_csv(numbers: Numbers) -> str:
     """One line a mechanism and setting."""
-    buffer = io.StringIO()
-    out = csv.writer(buffer, lineterminator="\n")
-    out.writerow(_COLUMNS)
+    rows: list[Sequence[object]] = [_COLUMNS]
     for part, setting in parts(numbers).items():
         for row in numbers[part]:
             verdict, losses = row["verdict"], row["losses"]
             claim, exact = verdict["claimed"], verdict["exact"]
-            out.writerow(
+            rows.append(
                 [
                     setting,
                     row["label"],
@@ -110,7 +109,7 @@ def table_csv(numbers: Numbers) -> str:
                     *(losses[name] for name in ("skewness", "observed_skewness")),
                 ]
             )
-    return buffer.getvalue()
+    return csv_text(rows)
 
 
 def _parameters(settings: Settings) -> Numbers:

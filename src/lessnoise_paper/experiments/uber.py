@@ -174,6 +174,7 @@ class _Study:
                 bound=float(WINDOW_ROWS),  # all pickups in one cell
                 integer=True,
                 counts=True,
+                moved=relation is Neighbours.REPLACE,
             )
         )
         rng = self._rng(part, key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from importlib import resources
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down, up
 from lessnoise_paper.training import settings
@@ -92,9 +92,11 @@ def read(name: str, folder: Path | None = None) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise InvalidInput(f"results={path} is not JSON: make it again with --rerun.") from None
+        result = validation.json_object(path.read_text(encoding="utf-8"), "results")
+        for run in validation.entries("runs", result.get("runs")):
+            validation.fields(run, ("epsilon", "train", "test"), "run", optional=None)
+    except ValueError as error:
+        raise InvalidInput(f"results={path} cannot be read ({error}): make it again with --rerun.") from None
     return result
 
 

@@ -32,8 +32,9 @@ def all_singles_probability(
     """
     product = 1.0
     for start, length in _BUCKETS:
-        cells = np.array(counts[start : start + length], dtype=np.float64)
-        margin = (length - 1) * bucket_cost - float(np.abs(cells - cells.mean()).sum())
+        cells = counts[start : start + length]
+        mean = sum(cells) / length
+        margin = (length - 1) * bucket_cost - sum(abs(cell - mean) for cell in cells)
         product *= _above(margin / (factor * published_scale(length, size, epsilon)))
     return product
 

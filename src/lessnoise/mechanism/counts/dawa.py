@@ -1,7 +1,7 @@
 """DAWA: counts in buckets that follow the data (Li, Hay, Miklau & Wang, PVLDB 2014), on a line or, by Hilbert, a map.
 
 Stage 1 chooses buckets of nearly equal counts with epsilon1, stage 2 asks for their totals with epsilon2 and spreads
-each evenly. Stage 2 is exact: Laplace noise for an l1 sensitivity of 1. For stage 1, ``noise="safe"`` is ours and
+each evenly. Stage 2 is exact: Laplace noise on its queries, of an l1 sensitivity of 1. For stage 1, "safe" is ours and
 proved (the exponential mechanism). The published noise on the costs does not give epsilon1: ``counterexample.py`` has
 two neighbours and an output in closed form. It is kept, by name, for comparison.
 """
@@ -21,8 +21,9 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import published_delta_lower
-from lessnoise.mechanism.counts.greedy import asked, fitted_totals, greedy_weights
+from lessnoise.mechanism.counts.greedy import WEIGHT_BITS, answers, fitted_totals, greedy_weights, short_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
+from lessnoise.mechanism.counts.inference import summable
 from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Law, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -30,16 +31,14 @@ from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import draw as draw_noise
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
 from lessnoise.noise.core import check_out
-from lessnoise.noise.floats import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from numpy.typing import NDArray
 
     from lessnoise.mechanism.target import Shape
-    from lessnoise.noise import Sequence, Stream
+    from lessnoise.noise import Form, Sequence, Stream
 
     Array = NDArray[np.float64]
     Stage1 = Literal["safe", "doubled", "dpcomp"]
@@ -51,7 +50,8 @@ SOURCE = "Li, Hay, Miklau & Wang 2014"
 _STAGE1_SOURCES = {"safe": ", stage 1 by lessnoise", "doubled": ", with twice the noise in stage 1", "dpcomp": ""}
 _FACTORS = {"doubled": 2.0, "dpcomp": 1.0}
 _LARGEST_MATRIX = 4096  # cells of a workload of ranges
-_ROUNDING = 1e-12  # relative: the weights of a path sum to 1 only up to rounding
+_ROUNDING = 1e-12  # relative: of the sums and products of epsilons
+_LARGEST_EXPONENT = 2.0**53  # of a partition's weight; beyond, its digits would have no end
 
 
 @register
@@ -73,7 +73,9 @@ class Dawa(Plain):
     norm: ClassVar[str] = "l1"
     data_dependent: ClassVar[bool] = True
     rounding: ClassVar[str] = (
-        "The buckets are chosen by computation in floating point, and what its rounding could leak is not covered."
+        "The buckets are drawn from their exact law, or follow from noisy costs; noisy costs and noisy totals are "
+        "real-valued ones rounded to a grid, exactly, so floating point is covered; the output is computed from them "
+        "alone."
     )
 
     def __post_init__(self) -> None:
@@ -104,16 +106,6 @@ class Dawa(Plain):
         if shape != self.shape:
             raise InvalidInput(f"shape={shape} differs from DAWA's shape={self.shape}: build it for this shape.")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**Plain.to_dict(self), "shape": list(self.shape)}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Dawa:
-        """The inverse of :meth:`to_dict`."""
-        fields = {name: value for name, value in values.items() if name != "kind"}
-        return cls(**{**fields, "shape": tuple(values["shape"])})
-
 
 def dawa(
     *,
@@ -129,7 +121,8 @@ def dawa(
 
     ``ratio`` is the share of epsilon that stage 1 spends: by default 1/2 on a line and 1/4 on a map, as the authors'
     code has it. ``l1_sensitivity`` is the largest change of the counts, by default that of one record: 1 if added or
-    removed, 2 if replaced. How large the error is depends on the data, so no expected loss is stated.
+    removed, 2 if replaced. How large the error is depends on the data, so no expected loss is stated. The counts must
+    be numbers whose sums and means float64 holds exactly: whole numbers of a total below 2^52 over the number of cells.
 
     >>> m = dawa(epsilon=0.5, shape=(89, 89))
     >>> print(m.check())
@@ -207,11 +200,10 @@ def _(
     law: Dawa, value: Array, stream: Stream, *, out: Array | None = None, threads: int | None = None
 ) -> Callable[[], Array]:
     check_out(out, value.shape, np.dtype(np.float64))
-    line = _to_line(law, validation.array(value, value.shape))
+    line = _to_line(law, _checked(law, validation.array(value, value.shape)))
 
     def draw() -> Array:
-        words = stream.claim().sequence()
-        released = _release(law, line, words, stream.child(words))
+        released = _release(law, line, stream.claim().sequence())
         if out is None:
             return released
         out[...] = released
@@ -220,20 +212,44 @@ def _(
     return draw
 
 
-def _release(law: Dawa, line: Array, words: Sequence, stage2: Stream) -> Array:
-    starts = buckets(law, line, Floats(words))
-    lengths = np.diff(starts, append=len(line))
-    totals = np.add.reduceat(line, starts)
+def _checked(law: Dawa, value: Array) -> Array:
+    """Refuse, before anything is drawn, counts that a cost, a total or a weight would not hold exactly."""
+    summable(value, parts=max(2 << (law.cells - 1).bit_length(), 1 << WEIGHT_BITS))
+    total = float(np.abs(value).sum())
+    forms, exponent = [_total_noise(law)], 0.0
+    if law.noise == "safe":
+        exponent = law.epsilon1 * (total + law.cells / law.epsilon2)
+    else:
+        lengths = (2**level for level in range(1, law.cells.bit_length()))
+        forms += [partition.cost_noise(length, law.cells, law.epsilon1, _FACTORS[law.noise]) for length in lengths]
+    grids = [noise_engine.Grid.of(form.deviation(1)) for form in forms]
+    limit = min(grid.largest_value * grid.step for grid in grids)
+    if not (2.0 * total <= limit and exponent <= _LARGEST_EXPONENT):
+        raise InvalidInput(
+            f"value has a total of {total:g}, too large for epsilon1={law.epsilon1:g} and epsilon2={law.epsilon2:g}: "
+            "use smaller ones, or another mechanism."
+        )
+    return value
+
+
+def _total_noise(law: Dawa) -> Form:
+    """Of a query of stage 2."""
     scale = 1.0 / law.epsilon2
     while Fraction(scale) * Fraction(law.epsilon2) < 1:  # the quotient may have been rounded down
         scale = math.nextafter(scale, math.inf)
-    form = noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
+    return noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
+
+
+def _release(law: Dawa, line: Array, words: Sequence) -> Array:
+    starts = buckets(law, line, words)
+    lengths = np.diff(starts, append=len(line))
+    totals = np.add.reduceat(line, starts)
     if law.workload == "cells":  # no query asks for two buckets, so none profits from a total over several
-        fitted = noise_engine.add_noise(form, totals, stage2)
+        fitted = noise_engine.add_noise(_total_noise(law), totals, words.stream())
     else:
-        weights = greedy_weights(ranges_workload(law, starts, lengths))
-        queries = sum(int(mask.sum()) for mask in asked(weights, len(starts)))
-        fitted = fitted_totals(totals, weights, noise_engine.add_noise(form, np.zeros(queries), stage2))
+        weights = short_weights(greedy_weights(ranges_workload(law, starts, lengths)))
+        measured = noise_engine.add_noise(_total_noise(law), answers(totals, weights), words.stream())
+        fitted = fitted_totals(measured, weights, len(starts))
     return _from_line(law, np.repeat(fitted / lengths, lengths))
 
 
@@ -247,12 +263,12 @@ def _(law: Dawa, shape: tuple[int, ...], dtype: object = np.float64) -> None:
     return None
 
 
-def buckets(law: Dawa, line: Array, source: Floats) -> NDArray[np.intp]:
+def buckets(law: Dawa, line: Array, words: Sequence) -> NDArray[np.intp]:
     """Stage 1: where the buckets start."""
     cost = 1.0 / law.epsilon2
     if law.noise == "safe":
-        return partition.sample_partition(line, law.epsilon1, cost, source)
-    return partition.cheapest_partition(line, law.epsilon1, cost, _FACTORS[law.noise], source)
+        return partition.sample_partition(line, law.epsilon1, cost, words)
+    return partition.cheapest_partition(line, law.epsilon1, cost, _FACTORS[law.noise], words)
 
 
 def ranges_workload(law: Dawa, starts: NDArray[np.intp], lengths: NDArray[np.intp]) -> Array:

@@ -5,6 +5,9 @@ every path from the root to a leaf sum to 1, so one record changes all answers b
 leaves up, for the least error of the workload; with v = (A^T A)^-1 1 and k = 1^T v, adding a node's own query turns
 (A^T A)^-1 into p^-2 ((A^T A)^-1 - q^2/(p^2 + k q^2) v v^T), q = 1 - p (Sherman & Morrison), so only v, k and the error
 are carried upwards, and v itself is only rescaled.
+
+What is measured is weight x total itself. For this to be exact in floats, weights are rounded down to ``WEIGHT_BITS``
+binary digits; those of a path then sum to 1 at most.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+WEIGHT_BITS = 10
 _CHOICES = np.arange(1, 101) / 100.0  # of p
 
 
@@ -68,20 +72,37 @@ def asked(weights: list[Array], buckets: int) -> list[NDArray[np.bool_]]:
     return found
 
 
-def fitted_totals(totals: Array, weights: list[Array], noise: Array) -> Array:
-    """Least-squares totals of the buckets from the weighted queries, asked top level first, plus their noise."""
+def short_weights(weights: list[Array]) -> list[Array]:
+    """Rounded down to ``WEIGHT_BITS`` binary digits: the noise of a query grows by 2^-9 at most.
+
+    >>> [level.tolist() for level in short_weights([np.array([0.3]), np.array([0.75, 0.0])])]
+    [[0.2998046875], [0.75, 0.0]]
+    """
+    found = []
+    for weight in weights:
+        mantissa, exponent = np.frexp(weight)
+        found.append(np.ldexp(np.floor(np.ldexp(mantissa, WEIGHT_BITS)), exponent - WEIGHT_BITS))
+    return found
+
+
+def answers(totals: Array, weights: list[Array]) -> Array:
+    """The weighted queries that are asked, top level first: what noise is added to."""
     leaves = np.zeros(len(weights[-1]))
     leaves[: len(totals)] = totals
-    masks = asked(weights, len(totals))
+    levels, masks = levels_of(leaves, 2, len(weights)), asked(weights, len(totals))
+    return np.concatenate([(w * level)[mask] for w, level, mask in zip(weights, levels, masks, strict=True)])
+
+
+def fitted_totals(measured: Array, weights: list[Array], buckets: int) -> Array:
+    """Least-squares totals of the buckets from the noisy answers, given as :func:`answers` has them."""
     levels, variances, start = [], [], 0
-    for exact, weight, mask in zip(levels_of(leaves, 2, len(weights)), weights, masks, strict=True):
+    for weight, mask in zip(weights, asked(weights, buckets), strict=True):
         count = int(mask.sum())
-        measured = np.zeros(len(weight))
-        measured[mask] = exact[mask] + noise[start : start + count] / weight[mask]
-        variance = np.full(len(weight), np.inf)
+        level, variance = np.zeros(len(weight)), np.full(len(weight), np.inf)
+        level[mask] = measured[start : start + count] / weight[mask]
         variance[mask] = weight[mask] ** -2.0
-        levels.append(measured)
+        levels.append(level)
         variances.append(variance)
         start += count
-    variances[-1][len(totals) :] = 0.0
-    return consistent_leaves(levels, variances, 2)[: len(totals)]
+    variances[-1][buckets:] = 0.0
+    return consistent_leaves(levels, variances, 2)[:buckets]

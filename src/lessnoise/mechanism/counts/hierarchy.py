@@ -18,8 +18,9 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.harmless import shown
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.counts.inference import consistent_leaves
+from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, summable
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon
@@ -31,7 +32,6 @@ from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -40,9 +40,12 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Noise = Literal["laplace", "gaussian"]
+    Change = Literal["any", "moved"]
 
 NOISES = ("laplace", "gaussian")
+CHANGES = ("any", "moved")
 SOURCE = "Qardaji, Yang & Li 2013"
+_MOST_NODES = 2**24  # of a tree with 64 times as many nodes as cells
 _ROUNDING = 4e-15  # relative: a square root, a product and a quotient
 
 
@@ -51,9 +54,9 @@ _ROUNDING = 4e-15  # relative: a square root, a product and a quotient
 class Hierarchy(Plain):
     """Noise of a consistent tree of counts, for an l1 sensitivity.
 
-    ``scale`` is that of the Laplace noise of a node, or the standard deviation of the Gaussian. Under replace one
-    individual takes away at most half of the sensitivity and adds at most half, so the worst change of a level
-    differs from that under add/remove: the law knows its relation.
+    ``scale`` is that of the Laplace noise of a node, or the standard deviation of the Gaussian. ``change`` says which
+    changes of the counts its curve covers: "any" of at most the sensitivity in l1, or "moved", those that take away at
+    most half of the sensitivity and add at most half, as a replaced record does.
     """
 
     shape: tuple[int, ...]
@@ -61,6 +64,7 @@ class Hierarchy(Plain):
     noise: Noise
     scale: float
     neighbours: Neighbours
+    change: Change = "any"
 
     kind: ClassVar[str] = "hierarchy"
     norm: ClassVar[str] = "l1"
@@ -70,11 +74,22 @@ class Hierarchy(Plain):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _grid(self.shape))
+        object.__setattr__(self, "shape", _grid(validation.shape(self.shape)))
         object.__setattr__(self, "branching", validation.whole_number("branching", self.branching, minimum=2))
         validation.choice("noise", self.noise, NOISES)
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
         object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        validation.choice("change", self.change, CHANGES)
+        if self.change == "moved" and self.neighbours is not Neighbours.REPLACE:
+            raise InvalidInput(
+                'change="moved" is for neighbours="replace": an individual who joins or leaves takes away or adds all '
+                'that it changes; pass change="any".'
+            )
+        if self.nodes > max(_MOST_NODES, 64 * math.prod(self.shape)):
+            raise InvalidInput(
+                f"branching={shown(self.branching)} gives a tree for shape={self.shape} far more nodes than cells: "
+                "pass a smaller one, or leave it out."
+            )
 
     @property
     def height(self) -> int:
@@ -103,15 +118,6 @@ class Hierarchy(Plain):
                 f"neighbours={neighbours.value!r} differs from the tree's {self.neighbours.value!r}: build it anew."
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**Plain.to_dict(self), "shape": list(self.shape), "neighbours": self.neighbours.value}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Hierarchy:
-        """The inverse of :meth:`to_dict`."""
-        return cls(tuple(values["shape"]), values["branching"], values["noise"], values["scale"], values["neighbours"])
-
 
 # Builders.
 
@@ -124,6 +130,7 @@ def hb(
     noise: Noise = "laplace",
     branching: int | None = None,
     l1_sensitivity: float | None = None,
+    change: Change | None = None,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """A consistent tree of counts, on a line or a map.
@@ -131,8 +138,13 @@ def hb(
     ``noise="laplace"`` is as published: each of the h levels below the root has epsilon/h, and delta is 0.
     ``noise="gaussian"`` is ours: all levels at once change by sqrt(h) in l2, so that the variance grows like h and
     not h^2, for a ``delta`` above 0. ``branching`` is the published best one unless given. ``l1_sensitivity`` is the
-    largest change of the counts, by default that of one record: 1 if added or removed, 2 if replaced (one taken away,
-    one added).
+    largest change of the counts, by default that of one record: 1 if added or removed, 2 if replaced.
+
+    ``change`` says what a replaced individual may do with a stated ``l1_sensitivity``: "any" change of that size (the
+    default), or "moved": take away at most half of it and add at most half. Without ``l1_sensitivity`` a replaced
+    record is one taken away and one added, "moved". Gaussian noise is then sqrt(2) smaller; Laplace noise is the same.
+
+    The counts must be numbers that float64 adds up exactly: whole numbers, say.
 
     >>> for noise, delta in (("laplace", 0.0), ("gaussian", 1e-7)):
     ...     m = hb(epsilon=0.5, delta=delta, shape=(89, 89), noise=noise)
@@ -145,7 +157,9 @@ def hb(
     default = 1.0 if relation is Neighbours.ADD_REMOVE else 2.0
     sensitivity = default if l1_sensitivity is None else validation.sensitivity(l1_sensitivity, "l1_sensitivity")
     chosen = best_branching(sizes, noise) if branching is None else branching
-    unit = Hierarchy(sizes, chosen, noise, 1.0, relation)
+    if change is None:
+        change = "moved" if relation is Neighbours.REPLACE and l1_sensitivity is None else "any"
+    unit = Hierarchy(sizes, chosen, noise, 1.0, relation, change)
     if noise == "laplace":
         delta = validation.delta_or_zero(delta)
         if delta:
@@ -162,7 +176,7 @@ def hb(
             * (1.0 + 4.0 * _ROUNDING)
         )
         source = OURS
-    law = Hierarchy(sizes, chosen, noise, scale, relation)
+    law = Hierarchy(sizes, chosen, noise, scale, relation, change)
     name = "hb" if noise == "laplace" else "hb-gaussian"
     return Mechanism(name, law, sizes, sensitivity, relation, Claim(epsilon, delta, relation, source))
 
@@ -218,12 +232,12 @@ def _grid(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(side) for side in shape)
 
 
-# Privacy: the worst individual changes each of the h levels in one node (add/remove) or two (replace).
+# Privacy: the worst change is in one node of each of the h levels, or in two by half as much if counts are moved.
 
 
 def _mu(law: Hierarchy, sensitivity: float) -> float:
     """The largest l2 change of all levels together, over the standard deviation of a node."""
-    halves = 1.0 if law.neighbours is Neighbours.ADD_REMOVE else 0.5  # D^2, or 2 (D/2)^2
+    halves = 1.0 if law.change == "any" else 0.5  # D^2, or 2 (D/2)^2
     return math.sqrt(law.height * halves) * sensitivity / law.scale
 
 
@@ -233,11 +247,11 @@ def _(law: Hierarchy, dimension: int, sensitivity: float, epsilon: float, tolera
         mu = _mu(law, sensitivity)
         lower = gaussian.delta_bracket(mu * (1.0 - _ROUNDING), epsilon).lower
         return Bracket(lower, gaussian.delta_bracket(mu * (1.0 + _ROUNDING), epsilon).upper)
-    # In one level no l1 change is worse than one concentrated in a single node (add/remove), or in two opposite
-    # ones (replace), and levels compose: the record that changes whole branches attains it.
+    # In one level no l1 change is worse than one concentrated in a single node, or if moved in two opposite ones, and
+    # levels compose: the record that changes whole branches attains it.
     if Fraction(epsilon) * Fraction(law.scale) >= law.height * Fraction(sensitivity):
         return Bracket(0.0, 0.0)
-    parts = 1 if law.neighbours is Neighbours.ADD_REMOVE else 2
+    parts = 1 if law.change == "any" else 2
     return repeated_laplace_delta(sensitivity / parts / law.scale, parts * law.height, epsilon)
 
 
@@ -255,7 +269,7 @@ def _(
 ) -> Callable[[], Array]:
     """Noise in every node of the tree, on the grid; then the fit, which only processes what was measured."""
     check_out(out, value.shape, np.dtype(np.float64))
-    levels = _levels(law, np.asarray(value, dtype=np.float64))
+    levels = _levels(law, summable(np.asarray(value, dtype=np.float64)))
     density = noise_engine.laplace() if law.noise == "laplace" else noise_engine.normal()
     form = noise_engine.Independent(density, noise_engine.Real.exactly(law.scale))
     measure = noise_engine.prepare_noise(
@@ -279,14 +293,9 @@ def _(
 
 def _levels(law: Hierarchy, value: Array) -> list[Array]:
     """The true counts of every level below the root, coarsest first; cells beyond the data are 0."""
-    side = law.branching**law.height
-    leaves = np.zeros((side,) * len(law.shape))
+    leaves = np.zeros((law.branching**law.height,) * len(law.shape))
     leaves[tuple(slice(length) for length in law.shape)] = value
-    levels = [leaves]
-    while len(levels[0]) > law.branching:
-        parts = [extent for length in levels[0].shape for extent in (length // law.branching, law.branching)]
-        levels.insert(0, levels[0].reshape(parts).sum(axis=tuple(range(1, len(parts), 2))))
-    return levels
+    return levels_of(leaves, law.branching, law.height)
 
 
 @values_drawn.register(Hierarchy)

@@ -1,10 +1,13 @@
-"""Constrained inference: the least-squares leaves of a tree whose nodes were each measured with noise of their own."""
+"""Sums over a tree, exact, and their inverse: the least-squares leaves of nodes measured with noise of their own."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +15,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+
+
+def summable(value: Array, parts: int = 1) -> Array:
+    """The value itself if float64 adds up its entries exactly, in any order and in units of 1/parts; else refused.
+
+    Noise hides what its curve says only if the sums of neighbours are as far apart as their counts are, and a rounded
+    sum may be further: at 2^56, one record more can be 16 more. ``parts`` is a power of two.
+
+    >>> summable(np.array([3.0, 0.5])).tolist()
+    [3.0, 0.5]
+    """
+    mantissas, exponents = np.frexp(value[value != 0.0])
+    if not mantissas.size or not np.isfinite(mantissas).all():  # NaN and infinity are refused by the engine, by place
+        return value
+    integers = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
+    lowest = np.frexp((integers & -integers).astype(np.float64))[1] - 1
+    unit = int((exponents - 53 + lowest).min())  # every entry is a multiple of 2^unit
+    total = math.fsum(np.abs(np.ldexp(mantissas, exponents - int(exponents.max()))))  # within [1/2, n)
+    digits = math.frexp(total)[1] + int(exponents.max()) - unit
+    spare = 53 - (parts - 1).bit_length()
+    if digits > spare:
+        raise InvalidInput(
+            f"value takes {digits} binary digits to add up exactly, and float64 leaves {spare} for it: pass whole "
+            "numbers, or multiples of a public power of two, of a smaller total."
+        )
+    return value
 
 
 def pool(values: Array, branching: int) -> Array:

@@ -6,19 +6,28 @@ has one bucket with that record in it. Two ways to choose a partition:
 
 - :func:`sample_partition`, ours: the exponential mechanism over the prunings of a binary tree, drawn exactly.
 - :func:`cheapest_partition`, as published: noise on the costs, then the cheapest partition by dynamic programming.
+
+Costs are computed without rounding, which takes counts that :func:`~lessnoise.mechanism.counts.inference.summable`
+passes for twice their number of parts. No choice is left to the rounding of floats either: where floats do not tell on
+which side of a probability a random number lies, more digits of both do, so that the partition has the stated law.
 """
 
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise import noise as noise_engine
+from lessnoise.noise import exact
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.noise.floats import Floats
+    from lessnoise.noise import Sequence
 
     Array = NDArray[np.float64]
     Starts = NDArray[np.intp]
@@ -39,32 +48,96 @@ def deviation_sensitivity(length: int) -> float:
 # Ours.
 
 
-def sample_partition(counts: Array, epsilon: float, bucket_cost: float, source: Floats) -> Starts:
+def sample_partition(counts: Array, epsilon: float, bucket_cost: float, words: Sequence, margin: float = 0.0) -> Starts:
     """Draw the starts of the buckets with probability proportional to prior x exp(-epsilon cost / (2 (2 - 2/n))).
 
     The candidates are the prunings of the binary tree over the cells, n a power of 2; in the prior each node is split
     with probability ``SPLIT``. This is the exponential mechanism (McSherry & Talwar, FOCS 2007), so the partition is
     epsilon-DP: a record changes the cost of any partition by at most 2 - 2/n. The sum over all prunings follows
-    bottom-up, W(node) = (1 - s) e^(-c) + s W(left) W(right), and a pruning is drawn top-down.
+    bottom-up, W(node) = (1 - s) e^(-c) + s W(left) W(right), and a pruning is drawn top-down. ``margin`` (how near a
+    probability floats may decide) changes the time it takes, not the partition.
     """
     n = len(counts)
     if n == 1:
         return np.zeros(1, dtype=np.intp)
-    rate = epsilon / (2.0 * deviation_sensitivity(n))
-    logarithms = [np.full(n, -rate * bucket_cost)]  # ln W of the leaves, whose deviation is 0
-    splits = []  # ln(probability to split), from the leaves' parents up
-    for level in range(1, n.bit_length()):
-        keep = math.log1p(-SPLIT) - rate * (deviations(counts, 2**level) + bucket_cost)
-        halves = logarithms[-1].reshape(-1, 2).sum(axis=1) + math.log(SPLIT)
-        logarithms.append(np.logaddexp(keep, halves))
-        splits.append(halves - logarithms[-1])
+    tree = _Prunings(counts, epsilon, bucket_cost)
+    chances = tree.chances()
     starts = [np.zeros(0, dtype=np.intp)]
     nodes = np.zeros(1, dtype=np.intp)
-    for level in range(len(splits), 0, -1):
-        split = source.exponentials(len(nodes)) > -splits[level - 1][nodes]  # P(E > -ln p) = p
+    for level in range(len(chances), 0, -1):
+        first, (reader, block, position) = words.addressed(len(nodes))
+        uniform = first.astype(np.float64) * 2.0**-64  # within 2^-53 of itself, and 2^-64 for the digits to come
+        low, high = (ends[nodes] for ends in chances[level - 1])
+        split = uniform < low
+        unsure = (uniform * (1.0 + 2.0**-50) + 2.0**-60 + margin > low) & (uniform * (1.0 - 2.0**-50) - margin < high)
+        for place in np.flatnonzero(unsure):
+            word = exact.Word(reader, block, position + int(place))
+            split[place] = tree.splits(level, int(nodes[place]), word)
         starts.append(nodes[~split] * 2**level)
         nodes = (2 * nodes[split][:, np.newaxis] + np.arange(2)).ravel()
     return np.sort(np.concatenate([*starts, nodes]))
+
+
+class _Prunings:
+    """How likely each node of the tree is split: in floats with their error, and to any precision."""
+
+    def __init__(self, counts: Array, epsilon: float, bucket_cost: float) -> None:
+        n = len(counts)
+        self.counts, self.cost = counts, bucket_cost
+        self.rate = Fraction(epsilon) * n / (4 * (n - 1))
+        self.deviations = [deviations(counts, 2**level) for level in range(1, n.bit_length())]
+
+    def chances(self) -> list[tuple[Array, Array]]:
+        """Two ends that hold the probability to split, for the nodes of each level, from the leaves' parents up."""
+        rate, unit = float(self.rate), 2.0**-50  # eight roundings
+        logarithms = np.full(len(self.counts), -rate * self.cost)  # ln W of the leaves, whose deviation is 0
+        errors = unit * np.abs(logarithms)
+        found = []
+        for deviation in self.deviations:
+            keep = math.log1p(-SPLIT) - rate * (deviation + self.cost)
+            halves = logarithms.reshape(-1, 2).sum(axis=1) + math.log(SPLIT)
+            keep_error = unit * (1.0 - keep)
+            halves_error = errors.reshape(-1, 2).sum(axis=1) + unit * (1.0 - halves)
+            logarithms = np.logaddexp(keep, halves)
+            errors = np.maximum(keep_error, halves_error) + unit * (1.0 - logarithms)
+            doubt = keep_error + halves_error
+            with np.errstate(over="ignore"):  # e^x of a large x is infinite, and its inverse 0
+                low, high = (1.0 / (1.0 + np.exp(keep - halves + shift)) for shift in (doubt, -doubt))
+            found.append((low * (1.0 - 2.0**-46), high * (1.0 + 2.0**-46) + 2.0**-60))
+        return found
+
+    def splits(self, level: int, node: int, word: exact.Word) -> bool:
+        """Whether a uniform number is below the probability to split, with as many digits as that takes."""
+        for step in exact.levels():
+            digits = 20 * (step + 1) + 60
+            context = Context(prec=digits, Emin=-(10**17), Emax=10**17, traps=[])
+            chance = self._chance(level, node, context)
+            # Costs are below 10^16, so that a weight is off by 10^(18 - digits) and n of them by 10^(30 - digits).
+            slack = Decimal(10) ** (32 - digits)
+            low, high = (context.multiply(chance, context.add(1, end)) for end in (-slack, slack))
+            near, far = (context.divide(Decimal(end.numerator), Decimal(end.denominator)) for end in word.uniform(step))
+            if far < low:
+                return True
+            if near > high:
+                return False
+        raise AssertionError("unreachable")
+
+    def _chance(self, level: int, node: int, context: Context) -> Decimal:
+        """s W(left) W(right)/W, from the leaves below the node up."""
+
+        def kept(deviation: float, prior: float) -> Decimal:
+            cost = -self.rate * (Fraction(deviation) + Fraction(self.cost))
+            exponent = context.divide(Decimal(cost.numerator), Decimal(cost.denominator))
+            return context.multiply(Decimal(prior), context.exp(exponent))
+
+        weights = [kept(0.0, 1.0)] * 2**level
+        for below, deviation in enumerate(self.deviations[:level], start=1):
+            width = 2 ** (level - below)
+            keep = [kept(d, 1.0 - SPLIT) for d in deviation[node * width : (node + 1) * width].tolist()]
+            pairs = zip(weights[::2], weights[1::2], strict=True)
+            halves = [context.multiply(Decimal(SPLIT), context.multiply(a, b)) for a, b in pairs]
+            weights = [context.add(a, b) for a, b in zip(keep, halves, strict=True)]
+        return context.divide(halves[0], weights[0])
 
 
 def deviations(counts: Array, length: int) -> Array:
@@ -89,11 +162,12 @@ def published_scale(length: int, size: int, epsilon: float) -> float:
     return (2.0 - 1.0 / length - 1.0 / size) / epsilon
 
 
-def cheapest_partition(counts: Array, epsilon: float, bucket_cost: float, factor: float, source: Floats) -> Starts:
+def cheapest_partition(counts: Array, epsilon: float, bucket_cost: float, factor: float, words: Sequence) -> Starts:
     """The partition of least noisy cost into intervals of 1, 2, 4, ... cells with any start, as published.
 
     Single cells have no noise, and no cost may fall below 1/epsilon2. ``factor`` multiplies the published scale; 0
-    gives the partition of least true cost.
+    gives the partition of least true cost. The noise is on the deviations, on the engine's grid; all else is computed
+    from them.
     """
     n = len(counts)
     windows = Windows(counts)
@@ -102,11 +176,15 @@ def cheapest_partition(counts: Array, epsilon: float, bucket_cost: float, factor
         length = 2**level
         cost = windows.deviations(length)
         if factor > 0.0:
-            noise = source.exponentials(len(cost))
-            noise *= source.signs(len(cost))
-            cost += factor * published_scale(length, n, epsilon) * noise
+            cost = noise_engine.add_noise(cost_noise(length, n, epsilon, factor), cost, words.stream())
         costs.append(np.maximum(cost + bucket_cost, bucket_cost))
     return _cheapest(n, costs)
+
+
+def cost_noise(length: int, size: int, epsilon: float, factor: float) -> noise_engine.Independent:
+    """Of the buckets of one length."""
+    scale = noise_engine.Real.exactly(factor * published_scale(length, size, epsilon))
+    return noise_engine.Independent(noise_engine.laplace(), scale)
 
 
 def _cheapest(n: int, costs: list[Array]) -> Starts:

@@ -21,6 +21,7 @@ _SUMMING = 1e-14
 # Widening of every integrated bracket on both sides, far beyond the errors that are accounted for: a defect of this
 # size in some build of a special function cannot turn a guarantee false. It costs at most as much noise.
 MARGIN = 1e-5
+BENT = 20.0  # a chord may be off by at most e^20: one that has underflown to 0 hides no more than that times 5e-324
 
 
 def log_chord(width: Array, start: Array, end: Array, log_ratio: Array) -> Array:

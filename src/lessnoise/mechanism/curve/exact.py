@@ -9,12 +9,14 @@ from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, l2, radial
 from lessnoise.mechanism.curve.inversion import invert
 from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.numerics import computable
 
 DEFAULT_TOLERANCE = radial.DEFAULT_TOLERANCE
 LARGEST_EPSILON = 1e6
 
 
 @functools.lru_cache(maxsize=4096)
+@computable
 def delta_of(
     law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float = DEFAULT_TOLERANCE
 ) -> Bracket:
@@ -53,7 +55,7 @@ def _(law: Laplace, dimension: int, sensitivity: float, epsilon: float, toleranc
 
 @law_pure_epsilon.register(Laplace)
 def _(law: Laplace, dimension: int, sensitivity: float) -> float:
-    return sensitivity / law.scale * (1.0 + 1e-15)
+    return _up(sensitivity / law.scale)
 
 
 @law_delta.register(Radial)
@@ -79,11 +81,17 @@ def _(law: Radial, dimension: int, sensitivity: float, epsilon: float, tolerance
 def _(law: Radial, dimension: int, sensitivity: float) -> float:
     # For k = M and p <= 1 the loss (|n+v|^p - |n|^p)/s^p is at most (D/s)^p, by the triangle inequality.
     if law.k == dimension and law.p <= 1.0:
-        return float((sensitivity / law.scale) ** law.p * (1.0 + 1e-15))
+        return _up(float((sensitivity / law.scale) ** law.p))
     return math.inf
 
 
+def _up(epsilon: float) -> float:
+    """A computed epsilon that is not 0, rounded up."""
+    return math.nextafter(epsilon * (1.0 + 1e-15), math.inf)
+
+
 @functools.lru_cache(maxsize=1024)
+@computable
 def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Bracket:
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP; infinite where there is none."""
     pure = law_pure_epsilon(law, dimension, sensitivity)

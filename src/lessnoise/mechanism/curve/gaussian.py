@@ -71,13 +71,22 @@ def delta(mu: float, epsilon: float) -> float:
 
 
 def delta_bracket(mu: float, epsilon: float) -> Bracket:
-    """The closed form with its rounding error on either side."""
-    value = delta(mu, epsilon)
-    if value < NOTHING:
+    """The closed form with its rounding error on either side; it is never 0, so the upper end is not, either."""
+    if mu < NOTHING:  # delta is below mu
         return Bracket(0.0, NOTHING)
+    if mu == math.inf:
+        return Bracket(0.0, 1.0)
     # a carries an absolute error of a few ulps of eps/mu, which the factor e^(-a^2) amplifies.
     ratio = epsilon / mu
     error = RELATIVE_ERROR + 1e-15 * (ratio + mu) * (1.0 + abs(ratio - 0.5 * mu))
+    if error > 1e-3:  # P(loss > eps) alone, at both ends of a; the second term is below erfcx(b)/2 < 1/(3 b)
+        a, off = (ratio - 0.5 * mu) * math.sqrt(0.5), 1e-15 * (ratio + mu)
+        lower = 0.5 * math.erfc(a + off) - 1.0 / (ratio + 0.5 * mu) if ratio < math.inf else 0.0
+        upper = 0.5 * math.erfc(a - off) * (1.0 + RELATIVE_ERROR) + NOTHING if ratio < math.inf else NOTHING
+        return Bracket(max(lower - RELATIVE_ERROR, 0.0), min(upper, 1.0))
+    value = delta(mu, epsilon)
+    if value < NOTHING:
+        return Bracket(0.0, NOTHING)
     return Bracket(value * (1.0 - error), min(value * (1.0 + error), 1.0))
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve.chords import MARGIN, adaptive_sum, log_chord
+from lessnoise.mechanism.curve.chords import BENT, MARGIN, adaptive_sum, log_chord
 from lessnoise.mechanism.numerics import log_gamma_ratio
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LARGEST_DIMENSION = 10_000
 _NOTHING = 1e-300  # what may be lost where a factor leaves the floats
+_LARGEST_Z = 1e9  # beyond, z and the logarithm of a Bessel function cancel too many digits: nothing is said
 
 
 def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
@@ -43,9 +44,13 @@ def delta_bracket(*, dimension: int, scale: float, sensitivity: float, epsilon: 
     if slack <= 0.0:
         return Bracket(0.0, 0.0)
     z = sensitivity / (2.0 * scale)
+    if z < 0.1 * _NOTHING:  # delta is below 1 - e^(-2 z)
+        return Bracket(0.0, _NOTHING)
     if dimension == 1:  # the Laplace mechanism: 1 - exp((eps - D/s)/2) = 1 - exp(-z slack)
         value = -math.expm1(-z * slack)
-        return Bracket(value * (1.0 - 1e-14), min(value * (1.0 + 1e-14), 1.0))
+        return Bracket(math.nextafter(value * (1.0 - 1e-14), 0.0), min(math.nextafter(value * (1.0 + 1e-14), 1.0), 1.0))
+    if z > _LARGEST_Z:
+        return Bracket(0.0, 1.0)
     integrand = _Integrand(dimension, z, slack)
     # Denser towards theta0, where the integrand vanishes.
     grid = integrand.end * (1.0 - np.linspace(1.0, 0.0, 65) ** 2)
@@ -100,7 +105,7 @@ class _Integrand:
             log_start, log_end = a.rising + a.falling, b.rising + b.falling
             chord = log_chord(width, np.exp(log_start), np.exp(log_end), log_end - log_start)
             fine_low, fine_high = chord * np.exp(-bend), chord * np.exp(bend)
-            usable = np.isfinite(fine_low) & np.isfinite(fine_high) & (bend >= 0.0)
+            usable = np.isfinite(fine_low) & np.isfinite(fine_high) & (bend >= 0.0) & (bend <= BENT)
         lower = np.where(usable, np.fmax(crude_low, fine_low), crude_low)
         upper = np.where(usable, np.fmin(crude_high, fine_high), crude_high)
         return lower, upper

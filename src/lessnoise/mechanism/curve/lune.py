@@ -72,7 +72,8 @@ def _cap(dimension: int, axial: Array, complement: Array) -> Array:
 
 def lune(dimension: int, kappa: Array, y: Array, input_error: Array) -> Lune:
     """Lune fractions for many ball pairs at once; ``input_error`` bounds the relative error of kappa and y."""
-    growth = np.expm1(y)
+    with np.errstate(over="ignore"):
+        growth = np.expm1(y)
     gap = kappa - growth
     fraction = np.zeros_like(kappa)
     error = np.zeros_like(kappa)
@@ -92,11 +93,12 @@ def _cut_balls(
 ) -> tuple[Array, Array, Array]:
     """The case of two spheres that cut each other."""
     radius = 1.0 + growth
-    one_minus_d = gap * (2.0 + kappa + growth) / (2.0 * kappa)
-    one_plus_d = (growth + kappa) * (2.0 + growth - kappa) / (2.0 * kappa)
-    one_minus_t = gap * (2.0 + growth - kappa) / (2.0 * kappa * radius)
-    one_plus_t = (growth + kappa) * (2.0 + growth + kappa) / (2.0 * kappa * radius)
-    width = gap * (kappa + growth) * (2.0 + growth) / (2.0 * kappa * radius)
+    inner, outer = gap / (2.0 * kappa), (growth + kappa) / (2.0 * kappa)  # first: products of small ones underflow
+    one_minus_d = inner * (2.0 + kappa + growth)
+    one_plus_d = outer * (2.0 + growth - kappa)
+    one_minus_t = inner * (2.0 + growth - kappa) / radius
+    one_plus_t = outer * (2.0 + growth + kappa) / radius
+    width = inner * (kappa + growth) * (2.0 + growth) / radius
     d = ((2.0 + growth) * growth / kappa - kappa) / 2.0
     t = (d + kappa) / radius
     half_power = 0.5 * (dimension - 1)

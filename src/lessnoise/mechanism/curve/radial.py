@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve.chords import MARGIN, adaptive_sum, log_chord
+from lessnoise.mechanism.curve.chords import BENT, MARGIN, adaptive_sum, log_chord
 from lessnoise.mechanism.curve.lune import ROUNDING, lune, power_of_base
 from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_peak
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TOLERANCE = 1e-5
 _LARGEST_LOG_KAPPA = 300.0  # squares must not overflow; smaller balls are left out, their mass added to the upper end
+_NOTHING = 1e-300  # what may be lost where a factor leaves the floats; delta itself is never 0
 _SLACK = 1e-9  # relative allowance for rounding in the slope bounds
 
 
@@ -89,7 +90,7 @@ class RadialCurve:
         while True:
             lower, upper, outside = self._integrate(tail, tolerance)
             if outside <= 0.25 * tolerance * upper or tail < 1e-290:
-                return Bracket(lower * (1.0 - MARGIN), min(upper * (1.0 + MARGIN), 1.0))
+                return Bracket(lower * (1.0 - MARGIN), min(upper * (1.0 + MARGIN) + _NOTHING, 1.0))
             tail = max(min(tail * 1e-20, 1e-3 * tolerance * lower), 1e-300)
 
     # The law of u.
@@ -125,7 +126,8 @@ class RadialCurve:
         gamma = np.exp(log_gamma)
         # ln(1 + eps/G)/p; in logarithms where the quotient would overflow.
         safe = gamma > 1e-280
-        quotient = self.epsilon / np.where(safe, gamma, 1.0)
+        with np.errstate(over="ignore"):
+            quotient = self.epsilon / np.where(safe, gamma, 1.0)
         y: Array = np.where(safe, np.log1p(quotient), math.log(self.epsilon) - log_gamma) / self.p
         if self.excess == 0.0:
             return y
@@ -212,7 +214,8 @@ class RadialCurve:
     def _integrate(self, tail: float, tolerance: float) -> tuple[float, float, float]:
         low, high, whole, outside = self._range(tail)
         grid = np.linspace(low, high, 129)
-        below, above = adaptive_sum(grid, self._nodes, self._cells, 0.7 * tolerance, 0.1 * outside)
+        floor = max(0.1 * outside, 0.1 * tolerance * whole)  # what is small beside the rest needs no splitting
+        below, above = adaptive_sum(grid, self._nodes, self._cells, 0.7 * tolerance, floor)
         return below + whole * (1.0 - 1e-12), above + whole * (1.0 + 1e-12) + outside, outside
 
     def _cells(self, a: Nodes, b: Nodes) -> tuple[Array, Array]:
@@ -224,17 +227,18 @@ class RadialCurve:
             mass = log_chord(width, np.exp(a.log_weight), np.exp(b.log_weight), b.log_weight - a.log_weight)
             bend = (slope_high - slope_low) * width / 4.0
             mass_low = mass * np.exp(-bend) * (1.0 - error)
-            mass_high = np.fmin(mass * np.exp(bend) * (1.0 + error), 1.0)
+            mass_high = np.where(bend <= BENT, np.fmin(mass * np.exp(bend) * (1.0 + error), 1.0), 1.0)
 
             lune_low, lune_high, relative_low, relative_high = self._lune_slope(a, b, width)
             crude_low, crude_high = lune_low * mass_low, lune_high * mass_high
 
             bend = bend + (relative_high - relative_low) * width / (4.0 * self.p)
             start, end = np.exp(a.log_weight) * a.fraction, np.exp(b.log_weight) * b.fraction
-            chord = log_chord(width, start, end, np.log(end / start))
+            log_ratio = b.log_weight - a.log_weight + np.log(b.fraction) - np.log(a.fraction)
+            chord = log_chord(width, start, end, log_ratio)
             error = error + np.maximum(a.error / a.fraction, b.error / b.fraction)
             fine_low, fine_high = chord * np.exp(-bend) * (1.0 - error), chord * np.exp(bend) * (1.0 + error)
-            usable = np.isfinite(fine_low) & np.isfinite(fine_high) & (bend >= 0.0)
+            usable = np.isfinite(fine_low) & np.isfinite(fine_high) & (bend >= 0.0) & (bend <= BENT)
             lower = np.where(usable, np.fmax(crude_low, fine_low), crude_low)
             upper = np.where(usable, np.fmin(crude_high, fine_high), crude_high)
         contained = b.growth >= a.kappa

@@ -1,7 +1,7 @@
 r"""Discrete Gaussian noise for integer arrays, with its exact privacy curve (Canonne, Kamath & Steinke 2020).
 
 The entries are independent, P(y) proportional to exp(-y^2/(2 sigma^2)). Neighbouring arrays differ by an integer vector
-v of squared length at most N = floor(D^2). The privacy loss is (|v|^2 + 2 v.Y)/(2 sigma^2), so
+v of squared length at most N = floor(D^2) (see ``squared_budget``). The privacy loss is (|v|^2 + 2 v.Y)/(2 sigma^2), so
 
     delta_v(eps) = E[(1 - exp(eps - L))_+],   a sum over the values z of Z = v.Y, all terms positive.
 
@@ -70,7 +70,7 @@ _NOTHING = 1e-290
 @law_delta.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     budget = squared_budget(sensitivity)
-    if budget == 0:  # no two integer arrays are that close
+    if budget == 0:  # no two integer arrays are that close: the one curve that is 0
         return Bracket(0.0, 0.0)
     curve = _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
     if budget == 1 or dimension == 1:
@@ -88,12 +88,16 @@ def delta_of_one_shift(law: DiscreteGaussian, sensitivity: float, epsilon: float
 
 
 def squared_budget(sensitivity: float) -> int:
-    """Largest squared length of an integer shift; sqrt(3) as a float has a square below 3, so a hair is added.
+    """Largest squared length of an integer shift: D^2 rounded down, but a D^2 just below a whole number means that one.
 
-    >>> squared_budget(3**0.5), squared_budget(1.7)
-    (3, 2)
+    Roots are typed with few digits, and 1.41 changes two entries, not one. So a hundredth of D^2 is added, and at most
+    a quarter, which leaves the root of a whole number as it is. It costs half a percent of the noise at most.
+
+    >>> [squared_budget(D) for D in (3**0.5, 1.7, 1.41421356, 1.41, 1.0, 1000.0)]
+    [3, 2, 2, 2, 1, 1000000]
     """
-    return math.floor(Fraction(sensitivity) ** 2 * (1 + Fraction(1, 2**40)))
+    square = Fraction(sensitivity) ** 2
+    return math.floor(square + min(square / 100, Fraction(1, 4)))
 
 
 def maximal_shifts(budget: int, dimension: int) -> Iterator[tuple[int, ...]]:
@@ -181,11 +185,14 @@ class _Curve:
         parameter = norm * self.variance
         threshold = self.epsilon * self.variance / divisor - Fraction(divisor * norm, 2)
         deviation = math.sqrt(float(parameter))
-        start = max(math.floor(threshold) + 1, -math.ceil(9.5 * deviation))
+        if deviation > 2.0**52:  # a sum over the integers differs from its integral by one term at most
+            smooth = gaussian.delta_bracket(deviation * divisor / float(self.variance), float(self.epsilon))
+            return Bracket(max(smooth.lower - 2.0**-53, 0.0), min(smooth.upper + 2.0**-53, 1.0))
+        start = max(math.floor(threshold) + 1, -math.floor(9.5 * deviation))
         skipped = 1e-19 if start > threshold + 1 else 0.0  # P(Z < -9.5 deviations) <= e^(-9.5^2/2)
-        exponent = float(start * start / (2 * parameter))
-        if start > 0 and exponent > 690.0:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
+        if start > 0 and start * start > 1380 * parameter:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
             return Bracket(0.0, _NOTHING)
+        exponent = float(start * start / (2 * parameter))
         terms = Terms(float(start), float(start - threshold), float(1 / parameter), float(divisor / self.variance))
         end = math.ceil(math.hypot(max(start, 0), 8.0 * deviation)) + 2
         narrow = deviation * min(1.0, deviation / max(start, 1))  # the terms fall by a factor e over this length
@@ -300,7 +307,8 @@ def discrete_gaussian(
 ) -> Mechanism:
     """Integer noise for integer arrays: the smallest sigma^2, to 13 bits, whose curve keeps the target.
 
-    ``sensitivity`` is an l2 norm. The law is sampled exactly, so that no rounding weakens the guarantee.
+    ``sensitivity`` is an l2 norm, the square root of a whole number; 1.41 is read as the root of 2. The law is sampled
+    exactly, so that no rounding weakens the guarantee.
 
     >>> m = discrete_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=(3, 4))
     >>> m.law, m.check().holds

@@ -40,10 +40,13 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.sampling import noise_form
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.noise import Sequence
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 
 LARGEST_SIGMA = 2**56  # the table then ends below 2^61; 2^63 is 128 sigma away, a probability of e^-8192
 SMALLEST_SIGMA = Fraction(1, 2**56)
+_MOST_DIGITS = 2**512  # of numerator and denominator
 LARGEST_VALUE = 2**62  # a value and its noise together stay within int64
 _CHUNK = 1 << 16  # values per step: the working set stays in cache and memory stays bounded
 _GUIDE_BITS = 16
@@ -85,6 +89,11 @@ class DiscreteGaussian(Plain):
         common = math.gcd(numerator, denominator)
         object.__setattr__(self, "numerator", numerator // common)
         object.__setattr__(self, "denominator", denominator // common)
+        if max(self.numerator, self.denominator) >= _MOST_DIGITS:
+            raise InvalidInput(
+                f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about the "
+                "same ratio."
+            )
         if self.variance_parameter > LARGEST_SIGMA**2:
             raise InvalidInput(
                 f"numerator/denominator={numerator / denominator:g} means sigma above 2^56, and the noise would not "
@@ -133,9 +142,9 @@ def integer_array(value: ArrayLike, shape: tuple[int, ...], name: str = "value")
     ...
     lessnoise.errors.InvalidInput: value[0]=1.5 is not a whole number: round the value before sensitivity is ...
     """
-    validation.array(value, shape, name)
-    exact = np.asarray(value)
+    exact = validation.fitting(validation.numeric_array(value, name), shape, name)
     if exact.dtype.kind == "f":
+        exact = validation.real_array(exact, name)
         fractional = exact != np.floor(exact)
         if fractional.any():
             position = tuple(int(i) for i in np.argwhere(fractional)[0])
@@ -320,16 +329,14 @@ _sampler = functools.lru_cache(maxsize=64)(_Sampler.of)
 
 @noise_form.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> noise_engine.Integers:
+    _sampler(law)  # its table, before a release begins
     return noise_engine.Integers(functools.partial(draw_integers, law))
 
 
-def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Integers:
-    """Independent draws, exactly."""
+def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Iterator[Integers]:
+    """Independent draws, exactly, part by part."""
     sampler = _sampler(law)
-    result = np.empty(count, dtype=np.int64)
-    done = 0
-    while done < len(result):
-        values = sampler.values(min(_CHUNK, len(result) - done), source)
-        result[done : done + len(values)] = values
-        done += len(values)
-    return result
+    while count:
+        values = sampler.values(min(_CHUNK, count), source)
+        yield values
+        count -= len(values)

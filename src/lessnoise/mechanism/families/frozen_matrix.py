@@ -100,10 +100,11 @@ class FrozenMatrix:
     @classmethod
     def from_dict(cls, values: dict[str, Any], name: str = "matrix") -> FrozenMatrix:
         """The inverse of :meth:`to_dict`."""
+        values = validation.fields(values, ("shape", "float64"), name)
         shape = validation.shape(values["shape"], f"{name}.shape")
         try:
-            raw = base64.b64decode(values["float64"], validate=True)
-        except (binascii.Error, ValueError, TypeError) as error:
+            raw = base64.b64decode(validation.text(f"{name}.float64", values["float64"]), validate=True)
+        except binascii.Error as error:
             raise InvalidInput(f"{name}.float64 is not base64 ({error}): restore the stored description.") from None
         if len(raw) != 8 * math.prod(shape):
             raise InvalidInput(
@@ -127,14 +128,14 @@ class Deviations:
     counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.values) != len(self.counts) or not self.values:
+        given, sizes = validation.entries("values", self.values), validation.entries("counts", self.counts)
+        if len(given) != len(sizes):
             raise InvalidInput(
-                f"values and counts have lengths {len(self.values)} and {len(self.counts)}: "
-                "pass as many counts as values, and at least one."
+                f"values and counts have lengths {len(given)} and {len(sizes)}: pass as many counts as values."
             )
         values: list[float] = []
         counts: list[int] = []
-        for value, count in zip(self.values, self.counts, strict=True):
+        for value, count in zip(given, sizes, strict=True):
             checked = validation.positive("deviation", value)
             size = validation.whole_number("count", count)
             if values and values[-1] == checked:
@@ -142,6 +143,7 @@ class Deviations:
             else:
                 values.append(checked)
                 counts.append(size)
+        validation.shape(sum(counts), "counts in all")
         object.__setattr__(self, "values", tuple(values))
         object.__setattr__(self, "counts", tuple(counts))
 
@@ -190,7 +192,7 @@ class Deviations:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Deviations:
         """The inverse of :meth:`to_dict`."""
-        return cls(tuple(values["values"]), tuple(values["counts"]))
+        return cls(**validation.members(cls, values))
 
 
 def vector(values: ArrayLike | Sequence[float], name: str) -> Array:

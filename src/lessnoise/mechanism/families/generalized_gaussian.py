@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 LARGEST_POWER = 100.0
 _ROUNDING = 1e-9  # relative allowance for special functions and sums, three orders above what is measured
 _NODES = 4096
+_SMALLEST = 1e-300
 
 
 @register
@@ -111,9 +112,11 @@ def _(law: GeneralizedGaussian, dimension: int, sensitivity: float) -> float:
 
 def upper_delta(p: float, dimension: int, kappa: float, epsilon: float) -> float:
     """The smaller of the two proved bounds, for every split of a shift of l_p norm D = kappa scale."""
-    kappa *= 1.0 + 4e-16  # the quotient may have been rounded down
+    if max(kappa, epsilon) > 1e300:  # powers leave the floats
+        return 1.0
+    kappa = max(kappa * (1.0 + 4e-16), _SMALLEST)  # the quotient may have been rounded down
     bound = _gamma_bound(p, dimension, kappa, epsilon)
-    if p < 2.0:
+    if p < 2.0 and kappa < 1e150:
         mean = _remainder(p) * kappa**p
         variance = p * p * kappa * kappa * math.gamma(2.0 - 1.0 / p) / math.gamma(1.0 / p)
         bound = min(bound, subgaussian_delta(mean, variance, epsilon))
@@ -157,7 +160,7 @@ def _gamma_bound(p: float, dimension: int, kappa: float, epsilon: float) -> floa
 
     shape = dimension / p
     start = _threshold(p, kappa, epsilon)
-    beyond = float(gammaincc(shape, start**p))
+    beyond = float(gammaincc(shape, math.exp(min(p * math.log(start), 700.0)))) if start > 0.0 else 1.0
     if beyond < 1e-280:
         return 1e-279
     end = max(float(gammainccinv(shape, 1e-9 * beyond)) ** (1.0 / p), start * (1.0 + 1e-9))

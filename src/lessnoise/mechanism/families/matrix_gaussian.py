@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lessnoise import noise as noise_engine
+from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
@@ -112,10 +113,11 @@ class MatrixGaussian(Plain):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MatrixGaussian:
         """The inverse of :meth:`to_dict`."""
-        row, column = values["row_basis"], values["column_basis"]
+        given = validation.fields(values, ("kind", *cls._names()), f"{cls.kind} noise")
+        row, column = given["row_basis"], given["column_basis"]
         return cls(
-            Deviations.from_dict(values["row_deviations"]),
-            Deviations.from_dict(values["column_deviations"]),
+            Deviations.from_dict(given["row_deviations"]),
+            Deviations.from_dict(given["column_deviations"]),
             None if row is None else FrozenMatrix.from_dict(row, "row_basis"),
             None if column is None else FrozenMatrix.from_dict(column, "column_basis"),
         )

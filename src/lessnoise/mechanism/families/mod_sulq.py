@@ -35,7 +35,7 @@ def mod_sulq(
     """
     size, count = validation.whole_number("features", features), validation.whole_number("records", records)
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    clip = validation.positive("clip_norm", clip_norm)
+    clip = validation.positive("clip_norm", clip_norm, math.inf)
     beta = clip * clip * mod_sulq_deviation(epsilon, delta, size, count)
     entries = size * (size + 1) // 2
     sensitivity = math.sqrt(2.0) * clip * clip / count * (1.0 + 1e-15)

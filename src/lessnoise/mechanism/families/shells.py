@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _ULP = 2.0**-52
+_NOTHING = 1e-300  # what may be lost where a factor leaves the floats; delta itself is never 0
 
 
 @register
@@ -70,7 +71,12 @@ class Shells(Plain):
     norm: ClassVar[str] = "l2"
 
     def __post_init__(self) -> None:
-        edges, probabilities = _numbers("edges", self.edges), _numbers("probabilities", self.probabilities)
+        (dimension,) = validation.shape(self.dimension, "dimension")
+        edges, probabilities = (
+            validation.numbers("edges", self.edges),
+            validation.numbers("probabilities", self.probabilities),
+        )
+        object.__setattr__(self, "dimension", dimension)
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "probabilities", probabilities)
         if len(edges) != len(probabilities) + 1 or not probabilities:
@@ -110,14 +116,6 @@ class Shells(Plain):
     def scaled(self, factor: float) -> Shells:
         """All radii multiplied by a factor."""
         return replace(self, edges=tuple(factor * edge for edge in self.edges))
-
-
-def _numbers(name: str, values: object) -> tuple[float, ...]:
-    if not isinstance(values, Sequence | np.ndarray):
-        raise InvalidInput(f"{name}={values!r} is not a sequence: pass a list of numbers.")
-    if all(type(value) is float and math.isfinite(value) for value in values):
-        return tuple(values)
-    return tuple(validation.number(f"{name}[{i}]", value) for i, value in enumerate(values))
 
 
 class _Profile(NamedTuple):
@@ -164,7 +162,7 @@ def _(law: Shells, dimension: int, sensitivity: float, epsilon: float, tolerance
     # Where epsilon < 2 eta: delta(a) <= delta(b) + e^b - e^a for a < b.
     short = max(2.0 * eta - epsilon, 0.0)
     high = _sliced(law, profile, sensitivity, max(epsilon - 2.0 * eta, 0.0), upper=True) + 2.0 * short
-    high = min(high * math.exp(2.0 * eta) * (1.0 + 1e-12), 1.0)
+    high = min(high * math.exp(2.0 * eta) * (1.0 + 1e-12) + _NOTHING, 1.0)
     return Bracket(max(min(low * (1.0 - 1e-12), high), 0.0), high)
 
 
@@ -256,7 +254,9 @@ def shells(
     True
     """
     sizes = validation.shape(shape)
-    law = Shells(math.prod(sizes), _numbers("edges", edges), _numbers("probabilities", probabilities))
+    law = Shells(
+        math.prod(sizes), validation.numbers("edges", edges), validation.numbers("probabilities", probabilities)
+    )
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:

@@ -2,7 +2,8 @@ r"""The Wishart mechanism as published (Jiang, Xie & Zhang, AAAI 2016, arXiv 151
 
 It releases A + W, where A = (1/n) sum x x^T over n records of norm at most c, and W ~ Wishart_d(d + 1, s I) with
 s = 3 c^2/(2 n eps), that is W = G G^T for a d x (d + 1) matrix G of independent N(0, s) entries. The source claims
-(eps, 0). The curve below is for every change A' - A = x x^T - y y^T with |x|^2, |y|^2 <= D = c^2/n.
+(eps, 0). The curve below is for every change A' - A = x x^T - y y^T with |x|^2, |y|^2 <= D = c^2/n, and more generally
+for every symmetric one whose positive and negative eigenvalues each sum to at most D.
 
 With d + 1 degrees of freedom the density of W is proportional to exp(-tr(W)/(2 s)) on the positive definite matrices
 and 0 elsewhere. Write r = D/(2 s); as published r = eps/3.
@@ -11,7 +12,7 @@ and 0 elsewhere. Write r = D/(2 s); as published r = eps/3.
 - *Elsewhere* it is infinite. An output of A that does not dominate A' cannot come from A'. For A' - A = x x^T the
   output dominates A' if and only if 1/(x^T W^-1 x) >= 1, and |x|^2/(s x^T W^-1 x) ~ chi^2_2. So this fails with
   probability exactly 1 - exp(-|x|^2/(2 s)), in any dimension. A change x x^T - y y^T is dominated wherever x x^T is,
-  so it fails no more often.
+  so it fails no more often. (For any positive P, W dominates P with probability exp(-tr(P)/(2 s)): move W by P.)
 
 Hence delta(e) = 1 - exp(-r) for every e >= r, however large; for e < r it lies between that and
 1 - exp(-r) + exp(-r) (1 - exp(e - r)). Raising epsilon does not help: at the published scale delta = 1 - exp(-eps/3).
@@ -21,10 +22,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
@@ -32,18 +32,7 @@ from lessnoise.mechanism.curve import law_delta
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
-from lessnoise.noise.core import check_out
-from lessnoise.noise.floats import Floats
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from lessnoise.noise import Stream
-
-    Array = NDArray[np.float64]
+from lessnoise.mechanism.sampling import noise_form, values_drawn
 
 SOURCE = "Jiang, Xie & Zhang 2016"
 _ROUNDING = 1e-14
@@ -61,9 +50,6 @@ class Wishart(Plain):
 
     kind: ClassVar[str] = "wishart"
     norm: ClassVar[str] = "outer product"
-    rounding: ClassVar[str] = (
-        "The noise is computed and added in floating point, and what its rounding could leak is not covered."
-    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
@@ -88,8 +74,8 @@ def wishart(
     (True, '0.2835', inf)
     """
     epsilon, size = validation.epsilon(epsilon), validation.whole_number("features", features)
-    count, clip = validation.whole_number("records", records), validation.positive("clip_norm", clip_norm)
-    sensitivity = clip * clip / count
+    count, clip = validation.whole_number("records", records), validation.positive("clip_norm", clip_norm, math.inf)
+    sensitivity = clip * clip / count * (1.0 + 1e-15)  # rounded up
     claim = Claim(epsilon, 0.0, Neighbours.REPLACE, SOURCE)
     law = Wishart(1.5 * sensitivity / epsilon)  # C = 3/(2 n eps) I (Jiang, Xie & Zhang 2016, Algorithm 1)
     return Mechanism("wishart", law, (size, size), sensitivity, Neighbours.REPLACE, claim)
@@ -102,7 +88,7 @@ def _(law: Wishart, dimension: int, sensitivity: float, epsilon: float, toleranc
     impossible = -math.expm1(-high)
     overlap = math.exp(-low) * max(-math.expm1(epsilon - high), 0.0) if epsilon < high else 0.0
     lower, upper = -math.expm1(-low) * (1.0 - _ROUNDING), (impossible + overlap) * (1.0 + _ROUNDING)
-    return Bracket(lower, min(upper, 1.0))
+    return Bracket(lower, min(math.nextafter(upper, 1.0), 1.0))
 
 
 @log_raw_moment.register(Wishart)
@@ -120,27 +106,12 @@ def _(law: Wishart, dimension: int, probability: float) -> float:
     raise InvalidInput(f"q={probability:g}: loss quantiles of Wishart noise are not known; read expected_loss.")
 
 
-@prepare_noise.register(Wishart)
-def _(
-    law: Wishart, value: Array, stream: Stream, *, out: Array | None = None, threads: int | None = None
-) -> Callable[[], Array]:
-    check_out(out, value.shape, np.dtype(np.float64))
-    size = len(value)
-
-    def draw() -> Array:
-        factor = Floats(stream.claim().sequence()).normals(size * (size + 1)).reshape(size, size + 1)
-        factor *= math.sqrt(law.scale)
-        return np.add(factor @ factor.T, value, out=out)
-
-    return draw
+@noise_form.register(Wishart)
+def _(law: Wishart, shape: tuple[int, ...]) -> noise_engine.Form:
+    return noise_engine.Wishart(law.scale)
 
 
 @values_drawn.register(Wishart)
 def _(law: Wishart, dimension: int) -> int:
     size = math.isqrt(dimension)
     return size * (size + 1)
-
-
-@grid_step.register(Wishart)
-def _(law: Wishart, shape: tuple[int, ...], dtype: object = np.float64) -> None:
-    return None

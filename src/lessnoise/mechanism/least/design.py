@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lessnoise import validation
+
 SMALLEST_GAIN = 1e-3
 """Share of the loss below which a gain over the Gaussian is given up for its simplicity."""
 
@@ -17,6 +19,10 @@ class Design:
     choice: str
     note: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("objective", "choice", "note"):
+            validation.text(name, getattr(self, name))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
@@ -24,4 +30,4 @@ class Design:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Design:
         """The inverse of :meth:`to_dict`."""
-        return cls(**values)
+        return cls(**validation.members(cls, values))

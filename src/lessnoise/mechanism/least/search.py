@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.errors import LessnoiseError
+from lessnoise import validation
+from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.families.shells import Shells, calibrated
@@ -49,10 +50,11 @@ class Answer:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Answer:
         """The inverse of :meth:`to_dict`."""
-        law = law_from_dict(values["law"])
+        given = validation.members(cls, values)
+        law = law_from_dict(given["law"])
         if not isinstance(law, Radial | Shells):
-            raise TypeError(law.kind)
-        return cls(law, str(values["note"]))
+            raise InvalidInput(f"law.kind={law.kind!r} is no answer of this search: solve again.")
+        return cls(law, validation.text("note", given["note"]))
 
 
 @functools.lru_cache(maxsize=256)
@@ -65,7 +67,7 @@ def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal:
             answer = Answer.from_dict(kept)
             answer.law.check_shape((dimension,))
             return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
-        except (LessnoiseError, KeyError, TypeError):
+        except LessnoiseError:
             pass  # damaged: solve again
     answer = search(dimension, epsilon, delta, goal)
     store.save(question, answer.to_dict())

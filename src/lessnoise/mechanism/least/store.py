@@ -39,7 +39,7 @@ def load(question: dict[str, Any]) -> dict[str, Any] | None:
         return None
     try:
         record = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.get("question") != question or not isinstance(record.get("answer"), dict):
         return None

@@ -1,0 +1,63 @@
+"""Sums of clipped gradients that one record moves by no more than the clipping norm, in floating point as on paper.
+
+Each record's gradient is clipped, then cut to whole multiples of a power of two, towards zero, which makes it no
+longer. Sums of such whole numbers are exact, in whatever order: a record moves the sum by its own clipped gradient
+and by nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESERVE = 2.0**-12  # of the clipping norm: for products in float32, and kernels that round differently in other batches
+_BITS = 22  # the norm is less than 2^23 units: int32 holds the sum of 256 records, float64 that of 2^30
+_RECORDS = 256
+_ENTRIES = {"cpu": 2**18, "cuda": 2**24}  # worked on at a time
+
+
+def clipped_sums(gradients: list[torch.Tensor], clip: float) -> list[torch.Tensor]:
+    """For each parameter the sum over records (the first axis) of their gradients, clipped together; float64.
+
+    A record whose gradient is not finite adds nothing.
+
+    >>> sums = clipped_sums([torch.tensor([[3e30], [0.25], [math.inf]])], 1.0)
+    >>> 0.999 < float(sums[0]) - 0.25 < 1
+    True
+    """
+    flat = [gradient.reshape(len(gradient), math.prod(gradient.shape[1:])) for gradient in gradients]
+    norms = torch.stack([_norms(rows).to(flat[0].device) for rows in flat]).norm(dim=0)
+    finite = norms.isfinite()
+    unit = math.ldexp(1.0, math.frexp(clip)[1] - 1 - _BITS)
+    factors = (clip * (1.0 - RESERVE) / norms).clamp(max=1.0).where(finite, 0.0) / unit
+    narrow = 1e-20 < clip < 1e20  # else such units are out of float32's range
+    sums = [_summed(rows, factors.to(rows.device), finite.to(rows.device), narrow=narrow) for rows in flat]
+    return [(total * unit).view(g.shape[1:]) for total, g in zip(sums, gradients, strict=True)]
+
+
+def _norms(rows: torch.Tensor) -> torch.Tensor:
+    parts = [torch.linalg.vector_norm(rows[part], dim=1, dtype=torch.float64) for part in _parts(rows)]
+    return torch.cat(parts) if parts else rows.new_zeros(0, dtype=torch.float64)
+
+
+def _summed(rows: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor, *, narrow: bool) -> torch.Tensor:
+    """The sum in units."""
+    total = torch.zeros(rows.shape[1], dtype=torch.float64, device=rows.device)
+    width = torch.float32 if narrow and rows.dtype != torch.float64 else torch.float64
+    for part in _parts(rows):
+        scaled = rows[part].to(width) * factors[part].to(width).unsqueeze(1)
+        if not finite[part].all():
+            scaled = scaled[finite[part]]
+        total += scaled.to(torch.int32).sum(0, dtype=torch.int32)  # the conversion cuts towards zero
+    return total
+
+
+def _parts(rows: torch.Tensor) -> Iterator[slice]:
+    """A few records at a time: copies that fit into a processor's cache take a tenth of the time."""
+    step = min(_RECORDS, max(1, _ENTRIES.get(rows.device.type, 2**20) // max(1, rows.shape[1])))
+    return (slice(start, start + step) for start in range(0, len(rows), step))

@@ -1,0 +1,395 @@
+"""What watches over a private training: that each step is for a drawn batch, and each gradient for one record.
+
+The loss of a batch is computed record by record, so that it cannot normalise over the batch. Before the first step the
+model's outputs and gradients for records in their batch are compared with those for the same records alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+from lessnoise.errors import InvalidInput
+from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lessnoise.learn.accountant import ExactAccountant
+    from lessnoise.learn.loader import PoissonLoader
+
+_AGREE = {torch.float16: 0.05, torch.bfloat16: 0.05}  # shares of a gradient's length within which two are the same
+_ALONE = 3  # records of the first batch that are computed alone
+
+
+@dataclass
+class Pass:
+    """One batch on its way through the model: the inputs, the outputs, and the gradients that come back to them."""
+
+    token: str
+    rows: int
+    inputs: tuple[Any, Any]
+    outputs: list[torch.Tensor] = field(default_factory=list)
+    expected: list[torch.Tensor] | None = None  # gradients of the loss by the outputs
+    arrived: dict[int, torch.Tensor] = field(default_factory=dict)
+    has_loss: bool = False
+
+
+class _Mean(torch.autograd.Function):
+    """The mean of the records' losses, for people. Gradients are those of the sum, which no size of batch rounds."""
+
+    @staticmethod
+    def forward(ctx: Any, losses: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+        ctx.rows = len(losses)
+        return losses.sum() / max(len(losses), 1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+        return gradient.expand(ctx.rows)
+
+
+class Watch:
+    """The checks of one training. ``loss`` is to be used in place of the function that it was made from."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        loss: Callable[..., torch.Tensor],
+        accountant: ExactAccountant,
+        loader: PoissonLoader,
+        *,
+        mean: bool,
+    ) -> None:
+        self.module, self.accountant, self.loader = module, accountant, loader
+        self.proved = False
+        self._loss, self._mean = loss, mean
+        self._vmapped = True
+        self._now: Pass | None = None
+        self._used: set[str] = set()
+        self._inside = self._comparing = False
+        self._buffers: dict[str, torch.Tensor] = {}
+        module.register_forward_pre_hook(self._enter, with_kwargs=True)
+        module.register_forward_hook(self._leave, always_call=True)
+        for part in module._module.modules():
+            if any(p.requires_grad for p in part.parameters(recurse=False)):
+                part.register_forward_pre_hook(self._enter_part)
+
+    # What the model and the loss are given.
+
+    @property
+    def _training(self) -> bool:
+        return self.module._module.training and torch.is_grad_enabled() and not self._comparing
+
+    def _enter(self, module: object, args: Any, kwargs: Any) -> tuple[Any, Any] | None:  # noqa: ANN401
+        """Let in records of one drawn batch that was not used before."""
+        self._inside = True
+        if not self._training:
+            return None
+        drawn = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Drawn)]
+        if not drawn:
+            raise self._refusal("the model's input is not what that loader yielded, or was made from")
+        token = _token(drawn, "the model's input")
+        if not self.loader.collate_fn.made(token):
+            raise self._refusal("the model's input is of another loader")
+        if token in self._used:
+            raise self._refusal("this batch was used for a step already")
+        if self._now is not None:
+            raise InvalidInput(
+                "model was called twice before a step: call it once a batch, and under torch.no_grad() for anything "
+                "else; after a pass that broke off, iterate over the loader anew."
+            )
+        rows = len(drawn[0])
+        inputs = tree_map(plain if rows else _filled, (args, kwargs))
+        self._now = Pass(token, rows, inputs)
+        if not self.proved:
+            self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
+        return inputs  # type: ignore[no-any-return]
+
+    def _enter_part(self, part: torch.nn.Module, args: object) -> None:
+        if part.training and torch.is_grad_enabled() and not self._inside:
+            raise InvalidInput(
+                f"{type(part).__name__} of the model was called by itself: call private.model, whose gradients are "
+                "watched, or use torch.no_grad()."
+            )
+
+    def _leave(self, module: object, args: object, outputs: Any) -> Any:  # noqa: ANN401
+        """Mark the outputs, and note which gradients come back to them."""
+        self._inside = False
+        now = self._now
+        if now is None or outputs is None or not self._training:  # no outputs: the model has failed
+            return None
+        now.outputs = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        if not now.outputs or any(not leaf.dim() or len(leaf) != max(now.rows, 1) for leaf in now.outputs):
+            raise InvalidInput(
+                "model returns something else than a tensor with a row for each record (or a tuple or dict of such): "
+                "return these, and leave the loss to private.loss."
+            )
+        if not self.proved:
+            for place, leaf in enumerate(now.outputs):
+                leaf.register_hook(lambda gradient, place=place: now.arrived.__setitem__(place, gradient))
+        return tagged(outputs if now.rows else mapped(outputs, lambda leaf: leaf[:0]), now.token)
+
+    def loss(self, outputs: Any, *targets: Any) -> torch.Tensor:  # noqa: ANN401
+        """The mean (or the sum) of the records' losses, each computed from this record's output and targets alone."""
+        if not torch.is_grad_enabled():
+            outputs, targets = tree_map(plain, (outputs, targets))
+            return self._loss(outputs, *targets)
+        now = self._now
+        given = [leaf for leaf in tree_leaves((outputs, targets)) if isinstance(leaf, torch.Tensor) and leaf.dim()]
+        if now is None or any(not isinstance(leaf, Drawn) for leaf in given):
+            raise self._refusal(
+                "private.loss takes outputs of private.model and targets from the same batch, and constants belong "
+                "into the function that was passed as loss="
+            )
+        if _token(given, "what private.loss was given") != now.token:
+            raise self._refusal("private.loss was given outputs or targets of another batch")
+        if now.has_loss:
+            raise InvalidInput("private.loss was called twice on one batch: put all terms into one function.")
+        now.has_loss = True
+        outputs, targets = tree_map(plain, (outputs, targets))
+        losses = self._each(outputs, targets, now.rows)
+        value = _Mean.apply(losses) if self._mean else losses.sum()
+        if not self.proved and now.rows > 1:
+            self._check_loss(losses.detach(), outputs, targets)
+            now.expected = torch.autograd.grad(
+                value, now.outputs, retain_graph=True, allow_unused=True, materialize_grads=True
+            )
+        value.register_hook(_check_factor)
+        return value
+
+    def _each(self, outputs: Any, targets: Any, rows: int) -> torch.Tensor:  # noqa: ANN401
+        """The loss of each record: by vmap, or one after the other where the function does not allow it."""
+        leaves, form = tree_flatten((outputs, targets))
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.dim()]
+
+        def alone(*record: torch.Tensor) -> torch.Tensor:
+            filled = list(leaves)
+            for place, value in zip(places, record, strict=True):
+                filled[place] = value.unsqueeze(0)
+            output, target = tree_unflatten(filled, form)
+            value = self._loss(output, *target)
+            if not isinstance(value, torch.Tensor) or value.numel() != 1:
+                raise InvalidInput(
+                    f"loss={_name(self._loss)} returns more than one number for one record: give it "
+                    'reduction="mean" or "sum".'
+                )
+            return value.reshape(())
+
+        records = [leaves[place] for place in places]
+        if self._vmapped:
+            try:
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", "There is a performance drop")  # still faster than one by one
+                    return torch.func.vmap(alone, randomness="different")(*records)  # type: ignore[no-any-return]
+            except InvalidInput:
+                raise
+            except (RuntimeError, ValueError, TypeError):
+                self._vmapped = False
+        if not rows:
+            return torch.cat(
+                [leaf.reshape(-1) for leaf in records if leaf.requires_grad]
+            )  # nothing, but differentiable
+        return torch.stack([alone(*(leaf[row] for leaf in records)) for row in range(rows)])
+
+    def _check_loss(self, losses: torch.Tensor, outputs: Any, targets: Any) -> None:  # noqa: ANN401
+        """The loss of the batch is to be the mean or the sum of its records' losses, or it would mean another thing."""
+        with torch.no_grad():
+            whole = self._loss(outputs, *targets)
+        if whole.numel() != 1 or not whole.isfinite():
+            return
+        if not any(close(whole.reshape(()), own, 1e-2) for own in (losses.mean(), losses.sum())):
+            raise InvalidInput(
+                f"loss={_name(self._loss)} of a batch is neither the mean nor the sum of its records' losses: it "
+                "mixes records, or divides by something of the batch, as class weights and ignore_index do with "
+                'reduction="mean": take reduction="sum", which here is applied to one record at a time.'
+            )
+
+    # Before the gradients are summed.
+
+    def gradients(self, parameters: list[torch.nn.Parameter]) -> list[torch.Tensor]:
+        """The records' gradients, for each parameter; refused if they are not those of one pass of one drawn batch."""
+        now = self._now
+        if now is None:
+            raise self._refusal("no batch of that loader has gone through the model since the last step")
+        if not now.has_loss:
+            raise self._refusal("its loss was not computed by private.loss, which keeps records apart")
+        before = self.loader.before.get(now.token)
+        if before is not None and before not in self._used:
+            raise self._refusal("the batch before was left out, and the accounting counts on every one, even if empty")
+        for p in parameters:
+            if not isinstance(p.grad_sample, torch.Tensor) or len(p.grad_sample) != max(now.rows, 1):
+                raise InvalidInput(
+                    "gradients are not those of this batch alone: call zero_grad() and loss.backward() once for each "
+                    "batch, freeze parameters that the model does not use, and use others only in their own layers."
+                )
+        if not self.proved and now.rows > 1:
+            self._check_records(now, parameters)
+            self.proved = True
+        return [p.grad_sample[: now.rows] for p in parameters]
+
+    def close(self) -> None:
+        """The batch has had its step."""
+        if self._now is not None:
+            self._used.add(self._now.token)
+        self._now = None
+
+    def restart(self) -> None:
+        """Forget a batch that was left halfway, and what Opacus has kept of it."""
+        self._now = None
+        for part in self.module.modules():
+            part.__dict__.pop("activations", None)
+            part.__dict__.pop("max_batch_len", None)
+        for p in self.module.parameters():
+            p.grad_sample, p._forward_counter = None, 0
+            p.__dict__.pop("_current_grad_sample", None)
+
+    def _check_records(self, now: Pass, parameters: list[torch.nn.Parameter]) -> None:
+        """Compare the first pass with records on their own; what can be compared before the first step."""
+        for name, value in self.module.named_buffers():
+            before = self._buffers.get(name)
+            if before is not None and before.shape == value.shape and not torch.equal(before, value):
+                raise InvalidInput(
+                    f"buffer={name} of the model changes with the batches, and would be published without noise: "
+                    "leave it out."
+                )
+        assert now.expected is not None
+        gradients = [now.arrived.get(place, torch.zeros_like(leaf)) for place, leaf in enumerate(now.outputs)]
+        if not all(close(one, two, 1e-3) for one, two in zip(gradients, now.expected, strict=True)):
+            raise InvalidInput(
+                "a gradient reached the model's output past private.loss: put all terms of the loss into the function "
+                "that is passed as loss=."
+            )
+        saved = [(p.grad_sample, p.grad) for p in parameters]
+        self._comparing = True
+        try:
+            for row in sorted({0, now.rows // 2, now.rows - 1})[:_ALONE]:
+                self._compare(now, gradients, row, parameters, [sample for sample, _ in saved])
+        finally:
+            self._comparing = False
+            for p, (sample, gradient) in zip(parameters, saved, strict=True):
+                p.grad_sample, p.grad = sample, gradient
+
+    def _compare(
+        self,
+        now: Pass,
+        gradients: list[torch.Tensor],
+        row: int,
+        parameters: list[torch.nn.Parameter],
+        samples: list[torch.Tensor],
+    ) -> None:
+        again = functools.partial(self._again, now, gradients, parameters)
+        share = max(_AGREE.get(value.dtype, 1e-3) for value in (*parameters, *samples, *now.outputs))
+        floor = 1e-6 * self.accountant.plan.mechanism.sensitivity
+
+        def same(one: tuple[Any, Any], other: tuple[Any, Any], share: float) -> bool:
+            return close(one[0], other[0], share) and close(one[1], other[1], share, floor)
+
+        other = again([row], 0)
+        if same(other, again([row], 1), 1e-6):
+            batch = _row([leaf.detach() for leaf in now.outputs], row), _row(samples, row)
+        else:  # a random model: without dropout, and then by the same random numbers beside copies of the record
+            with _without_dropout(self.module):
+                everyone = list(range(now.rows))
+                batch, other = again(everyone, 0, row), again([row], 0)
+                if not same(other, again([row], 1), 1e-6):
+                    other = again([row] * now.rows, 0, row)
+        if not same(batch, other, share):
+            raise InvalidInput(
+                "the output or gradient of a record alone is not that of the same record in its batch: a layer mixes "
+                "the records of a batch (statistics or attention over them), uses parameters of another layer, or is "
+                "computed wrongly by Opacus (images with permuted strides, say), so that no gradient belongs to one "
+                "record."
+            )
+
+    def _again(
+        self,
+        now: Pass,
+        gradients: list[torch.Tensor],
+        parameters: list[torch.nn.Parameter],
+        rows: list[int],
+        seed: int,
+        row: int = 0,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Output and gradient of one of these records of the batch; that of a single one by plain autograd."""
+
+        def chosen(leaf: Any) -> Any:  # noqa: ANN401
+            if isinstance(leaf, torch.Tensor) and leaf.dim() and len(leaf) == now.rows:
+                return leaf.detach()[torch.tensor(rows, device=leaf.device)]
+            return leaf
+
+        for p in parameters:
+            p.grad_sample = p.grad = None
+        devices = sorted({p.get_device() for p in parameters if p.is_cuda})
+        with torch.random.fork_rng(devices), torch.enable_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Full backward hook")  # it is about a first layer, and nothing is amiss
+            torch.manual_seed(seed)
+            args, kwargs = tree_map(chosen, now.inputs)
+            outputs = [
+                leaf
+                for leaf in tree_leaves(self.module(*args, **kwargs))
+                if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+            ]
+            torch.autograd.backward(
+                outputs, [chosen(one).to(leaf.dtype) for one, leaf in zip(gradients, outputs, strict=True)]
+            )
+        output = _row([leaf.detach() for leaf in outputs], row)
+        if len(rows) == 1 and all(p.grad is not None for p in parameters):
+            return output, torch.cat([p.grad.reshape(-1).double() for p in parameters])
+        return output, _row([p.grad_sample for p in parameters], row)
+
+    def _refusal(self, reason: str) -> InvalidInput:
+        return InvalidInput(
+            f"step={self.accountant.taken + 1} is not for a batch of the Poisson loader, so the accounting would be "
+            f"wrong: {reason}. Iterate over the data_loader that make_private returned, step once on every batch, and "
+            "prepare records in the data set, its collate_fn or the model."
+        )
+
+
+@contextlib.contextmanager
+def _without_dropout(module: torch.nn.Module) -> Iterator[None]:
+    """All layers that train nothing behave as in evaluation."""
+    quiet = [part for part in module.modules() if part.training and not list(part.parameters(recurse=False))]
+    for part in quiet:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in quiet:
+            part.training = True
+
+
+def _filled(leaf: Any) -> Any:  # noqa: ANN401
+    """Not every layer can handle no records: for an empty batch it is given one of zeros, which is then left out."""
+    return plain(leaf).new_zeros(1, *leaf.shape[1:]) if isinstance(leaf, Drawn) else leaf
+
+
+def _row(leaves: list[torch.Tensor], row: int) -> torch.Tensor:
+    return torch.cat([leaf[row].reshape(-1).double() for leaf in leaves])
+
+
+def _token(drawn: list[Drawn], what: str) -> str:
+    tokens = {leaf.token for leaf in drawn}
+    if len(tokens) > 1 or None in tokens:
+        raise InvalidInput(
+            f"{what} was computed across the records of a batch (or of several): prepare each record by itself, with "
+            "the records along the first axis, or do it in the data set, its collate_fn or the model."
+        )
+    return tokens.pop()  # type: ignore[return-value]
+
+
+def _check_factor(gradient: torch.Tensor) -> None:
+    if float(gradient) != 1.0:
+        raise InvalidInput(
+            "private.loss was multiplied before backward(), and a factor that depends on the batch would not be "
+            "private: put factors into the function that is passed as loss=."
+        )
+
+
+def _name(loss: object) -> str:
+    return getattr(loss, "__name__", type(loss).__name__)
