@@ -10,7 +10,7 @@ import numpy as np
 from lessnoise.errors import InvalidInput
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.grid import BITS, Grid
-from lessnoise.noise.job import Job
+from lessnoise.noise.job import Behind, Job
 from lessnoise.noise.ziggurat import MARGIN
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def prepare_noise(
     path: str = "auto",
     bits: int = BITS,
     margin: float = MARGIN,
+    behind: Behind | None = None,
 ) -> Callable[[], Floats]:
     """Check everything; the function returned draws and gives ``value`` plus noise on the grid.
 
@@ -41,6 +42,7 @@ def prepare_noise(
 
     The output is a function of the stream's key, the form, the value and ``bits`` alone. ``path`` ("auto", "numba",
     "numpy"), ``threads`` and ``margin`` (how near a boundary floats may decide) change the time it takes, not a bit.
+    Independent noise can be added to real numbers ``behind`` the values: the output is then a function of those.
 
     >>> from lessnoise.noise import Independent, Real, Stream, add_noise, normal
     >>> form = Independent(normal(), Real.exactly(2.0))
@@ -56,7 +58,7 @@ def prepare_noise(
         flat = flat.copy()  # an output that overlaps the value in part would overwrite what is still to be read
     grid = Grid.of(form.deviation(flat.size), dtype, bits)
     compiled = compiled_kernels(form.kernels, dtype.type, flat.size, path)
-    job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape)
+    job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape, behind)
     job.check()
 
     def draw() -> Floats:
