@@ -45,7 +45,7 @@ def step_of(model, optimizer, loss, batch):  # noqa: ANN001, ANN201
 def drawn(private, images, labels):  # noqa: ANN001, ANN201
     """The same records again and again, as if the loader had drawn them: its own time is not a step's."""
     name, count = private.data_loader.collate_fn.name, itertools.count()
-    return lambda: tagged((images, labels), f"{name}{next(count)}")
+    return lambda: tagged((images, labels), f"{name}{next(count)}", BATCH)
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def private_of(
 
 def drawn(private, *tensors):
     """These records, as if the loader had drawn them."""
-    return tagged(tensors, f"{private.data_loader.collate_fn.name}{len(tensors[0])}")
+    return tagged(tensors, f"{private.data_loader.collate_fn.name}{len(tensors[0])}", len(tensors[0]))
 
 
 def one_step(private, batch, prepare=lambda inputs: inputs, finish=lambda outputs: outputs):

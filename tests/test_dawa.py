@@ -18,12 +18,13 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import lessnoise as ln
+from lessnoise import noise as noise_engine
 from lessnoise.cli import app
 from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload
-from lessnoise.mechanism.counts.greedy import answers, asked, fitted_totals, greedy_weights, short_weights
+from lessnoise.mechanism.counts.greedy import Answers, asked, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
 from lessnoise.mechanism.sampling import prepare_noise
@@ -325,22 +326,6 @@ def test_weights_of_a_path_sum_to_one(height, seed):
         np.testing.assert_allclose(np.abs(tree_matrix(weights)).sum(axis=0), 1.0, rtol=1e-12)
 
 
-def test_short_weights_are_exact_and_never_sum_to_more_than_one():
-    place = np.arange(64)
-    gram = (np.minimum.outer(place, place) + 1.0) * (64 - np.maximum.outer(place, place))
-    weights = greedy_weights(gram)
-    short = short_weights(weights)
-    for long, rounded in zip(weights, short, strict=True):
-        assert (rounded <= long).all()
-        assert (rounded >= long * (1 - 2.0**-9)).all()
-    paths = [sum(Fraction(float(level[leaf >> (6 - depth)])) for depth, level in enumerate(short)) for leaf in place]
-    assert max(paths) <= 1
-    totals = np.full(64, 2.0**36 + 1)
-    exact = answers(totals, short)
-    nodes = [(float(w), len(place) >> depth) for depth, level in enumerate(short) for w in level if w]
-    assert [Fraction(x) for x in exact.tolist()] == [Fraction(w) * leaves * (2**36 + 1) for w, leaves in nodes]
-
-
 def test_greedy_choices_are_the_best_for_two_buckets():
     rng = np.random.default_rng(4)
     for _ in range(20):
@@ -376,7 +361,9 @@ def test_fitted_totals_are_weighted_least_squares():
         [(w * level)[m] for w, level, m in zip(weights, levels_of(np.append(totals, [0, 0]), 2, 4), masks, strict=True)]
     )
     wanted = np.linalg.lstsq(rows, exact + noise, rcond=None)[0]
-    np.testing.assert_array_equal(answers(totals, weights), exact)
+    queries = Answers(totals, weights)
+    np.testing.assert_array_equal(queries.values, exact)
+    assert [w * sum(totals[a:b]) for w, (a, b) in zip(queries.weights, queries.ends, strict=True)] == exact.tolist()
     np.testing.assert_allclose(fitted_totals(exact + noise, weights, 6), wanted, rtol=1e-9)
 
 
@@ -500,12 +487,44 @@ def test_what_depends_on_the_data_is_refused_without_them():
 
 @pytest.mark.parametrize("noise", ["safe", "dpcomp"])
 @pytest.mark.parametrize("workload", ["cells", "ranges"])
-def test_counts_that_floats_would_round_are_refused_before_anything_is_paid(noise, workload):
+def test_counts_beyond_the_grid_are_refused_before_anything_is_paid(noise, workload):
     law = ln.dawa(epsilon=1, shape=64, noise=noise, workload=workload).law
-    for value in (np.full(64, 0.1), np.full(64, 2.0**41 + 1), np.full(64, 2.0**60), np.full(64, 2.0**900)):
-        with pytest.raises(ln.InvalidInput, match="value"):
+    for value in (np.full(64, 2.0**60), np.full(64, 2.0**900)):
+        with pytest.raises(ln.InvalidInput, match="value has a total of"):
             prepare_noise(law, value, Stream.secure())
-    assert prepare_noise(law, np.full(64, 2.0**36 + 1), Stream.secure())().shape == (64,)
+    for value in (np.full(64, 2.0**36 + 0.1), np.full(64, 1e-300), np.full(64, -1 / 3)):
+        assert prepare_noise(law, value, Stream.secure())().shape == (64,)
+
+
+@pytest.mark.parametrize("cell", [0.1, 1 / 3, 2.0**30 + 0.7])
+def test_deviations_are_within_their_error_and_exact_on_demand(cell):
+    counts = cell * np.arange(1.0, 17.0) ** 2
+    error = Fraction(partition.deviations_error(counts))
+    assert error > 0
+    for level in range(1, 5):
+        for start, found in enumerate(partition.Windows(counts).deviations(2**level).tolist()):
+            window = [Fraction(c) for c in counts[start : start + 2**level].tolist()]
+            wanted = sum(abs(c - sum(window) / len(window)) for c in window)
+            assert partition.exact_deviation(counts[start : start + 2**level]) == wanted
+            assert abs(Fraction(found) - wanted) <= error
+        for node, found in enumerate(partition.deviations(counts, 2**level).tolist()):
+            exact = partition.exact_deviation(counts[node << level : (node + 1) << level])
+            assert abs(Fraction(found) - exact) <= error
+
+
+@pytest.mark.parametrize("workload", ["cells", "ranges"])
+@pytest.mark.parametrize("noise", ["safe", "dpcomp"])
+def test_the_release_is_that_of_real_numbers(monkeypatch, noise, workload):
+    """With every doubt raised, so that all is decided in exact arithmetic, nothing changes."""
+    law = Dawa((16,), 0.5, 0.5, noise, workload)
+    value = np.random.default_rng(0).poisson(5, 16) / 3.0 + np.repeat([0.0, 1e3], 8)
+    seeds = range(6)
+    found = [prepare_noise(law, value, Stream.of(np.random.default_rng(seed)))() for seed in seeds]
+    original, sampled = noise_engine.add_noise, partition.sample_partition
+    monkeypatch.setattr(noise_engine, "add_noise", lambda *args, **kw: original(*args, **kw, margin=math.inf))
+    monkeypatch.setattr(partition, "sample_partition", lambda *args: sampled(*args, margin=2.0))
+    exact = [prepare_noise(law, value, Stream.of(np.random.default_rng(seed)))() for seed in seeds]
+    np.testing.assert_array_equal(found, exact)
 
 
 def test_buckets_follow_the_data():

@@ -1,7 +1,9 @@
 """The explorer's local server: answers against the library, who may ask, and what a bad question gets."""
 
+import contextlib
 import http.client
 import json
+import math
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ from browser import CHROMIUM, browser
 from lessnoise.cli import app
 from lessnoise.mechanism.catalogue import Request, build_all, find
 from lessnoise.report import explorer
+from lessnoise.report.explorer import server as explorer_server
 from lessnoise.report.explorer.server import ExplorerServer
 
 GOOD = "shape=5&epsilon=1&delta=1e-6&sensitivity=2"
@@ -31,9 +34,9 @@ def server():
         thread.join()
 
 
-def _get(server, path, **headers):
+def _get(server, path, method="GET", **headers):
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)
-    connection.request("GET", path, headers=headers)
+    connection.request(method, path, headers=headers)
     response = connection.getresponse()
     body = response.read().decode()
     connection.close()
@@ -92,6 +95,8 @@ def test_the_page_is_served_without_reach_to_anything_else(server):
         {"Host": "127.0.0.1"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
     ],
 )
 @pytest.mark.parametrize("path", ["/", f"/mechanisms?{GOOD}"])
@@ -118,6 +123,22 @@ def test_localhost_is_welcome(server):
         (GOOD.replace("shape=5", "shape=0"), "shape=(0,)"),
         (GOOD.replace("shape=5", "shape=9999999999999"), "more than"),
         (GOOD.replace("sensitivity=2", "sensitivity=0"), "sensitivity=0.0"),
+        (GOOD.replace("epsilon=1", "epsilon=1e-300"), "epsilon=1e-300 is out of range"),
+        (GOOD.replace("epsilon=1", "epsilon=1e400"), "epsilon=inf is out of range"),
+        (GOOD.replace("epsilon=1", "epsilon=-nan"), "epsilon=nan is out of range"),
+        (GOOD.replace("epsilon=1", "epsilon=%D9%A1"), "is not a number"),
+        (GOOD.replace("epsilon=1", "epsilon=1_0"), "epsilon='1_0' is not a number"),
+        (GOOD.replace("epsilon=1", "epsilon=+1"), "epsilon=' 1' is not a number"),
+        (GOOD.replace("epsilon=1", "epsilon=" + 3000 * "1"), "1...' is not a number"),
+        (GOOD.replace("epsilon=1", "epsilon=1%0d%0aX:1"), "is not a number"),
+        (GOOD.replace("1e-6", "1e-200"), "delta=1e-200 is out of range"),
+        (GOOD.replace("sensitivity=2", "sensitivity=1e300"), "sensitivity=1e+300 is out of range"),
+        (GOOD.replace("shape=5", "shape=%D9%A5"), "is not a shape"),
+        (GOOD.replace("shape=5", "shape=1_0"), "is not a shape"),
+        (GOOD.replace("shape=5", "shape=-5"), "is not a shape"),
+        (GOOD.replace("shape=5", "shape=" + "x".join(50 * "2")), "is not a shape"),
+        (GOOD.replace("shape=5", "shape=" + 5000 * "9"), "is not a shape"),
+        (GOOD.replace("shape=5", "shape=99999x99999"), "more than"),
         (GOOD + "&epsilon=2", "epsilon is given 2 times"),
         (GOOD + "&file=/etc/passwd", "file='/etc/passwd' is not known"),
         ("&".join(f"a{i}=1" for i in range(50)), "cannot be computed"),
@@ -137,6 +158,96 @@ def test_a_bad_question_gets_one_sentence(server, path, query, words):
 def test_no_file_is_served(server, path):
     response, _ = _get(server, path)
     assert response.status in (400, 404)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT", "NONSENSE"])
+def test_only_get_is_answered(server, method):
+    response, body = _get(server, "/", method)
+    assert response.status == 501
+    assert response.headers["Content-Type"] == "application/json"
+    assert body == "" if method == "HEAD" else "plain GET" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.0\r\n\r\n", 403),
+        (b"GET / HTTP/1.0\r\nHost: 127.0.0.1:PORT\r\nHost: evil.example\r\n\r\n", 403),
+        (b"GET / HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nConnection: keep-alive\r\n\r\n", 200),
+        (b"GET / HTTP/9.9\r\n\r\n", 505),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", 400),
+        (b"GET / HTTP/1.0\r\nHost: 127.0.0.1:PORT\r\n" + 500 * b"X: 1\r\n" + b"\r\n", 431),
+        (b"GET / HTTP/1.0\r\nHost: 127.0.0.1:PORT\r\nX: " + 60_000 * b"1" + b"\r\n\r\n", 431),
+        (b"GET /" + 60_000 * b"a" + b" HTTP/1.0\r\n\r\n", 431),
+    ],
+)
+def test_raw_requests_get_one_answer_and_the_connection_ends(server, sent, status):
+    with _connect(server) as connection:
+        with contextlib.suppress(OSError):  # it may hang up before all is sent
+            connection.sendall(sent.replace(b"PORT", str(server.server_port).encode()))
+        answer = _read(connection)
+    assert int(answer.split()[1]) == status
+
+
+def test_half_open_connections_keep_neither_threads_nor_others_waiting(server):
+    before = threading.active_count()
+    waiting = [_connect(server) for _ in range(200)]
+    for connection in waiting[:20]:
+        connection.sendall(b"GET / HTT")
+    response, _ = _get(server, "/")
+    assert response.status == 200
+    assert server.connections <= 32
+    _until_true(lambda: threading.active_count() <= before + 33)  # those hung up on take a moment to end
+    for connection in waiting:
+        connection.close()
+    _until_true(lambda: server.connections == 0)
+
+
+def test_whoever_takes_too_long_to_ask_is_cut_off(server, monkeypatch):
+    monkeypatch.setattr(explorer_server, "_PATIENCE", 0.2)
+    with _connect(server) as connection:
+        while True:  # one byte at a time never ends, but the connection does
+            try:
+                connection.sendall(b"G")
+            except OSError:
+                break
+            time.sleep(0.02)
+
+
+def test_a_full_house_and_a_long_queue_say_so(server, monkeypatch):
+    monkeypatch.setattr(explorer_server, "_LONGEST_WAIT", 2.0)
+    question = f"GET /curve?{GOOD} HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
+    with server.turn:  # nothing is computed meanwhile
+        asked = [_connect(server) for _ in range(32)]
+        for connection in asked:
+            connection.sendall(question)
+        _until_true(lambda: list(server._open.values()) == 32 * [math.inf])
+        with _connect(server) as connection:
+            assert b"too many connections are open" in _read(connection)
+        answers = [_read(connection) for connection in asked]
+    assert all(answer.startswith(b"HTTP/1.0 503") and b"ask again later" in answer for answer in answers)
+    for connection in asked:
+        connection.close()
+    assert _get(server, f"/curve?{GOOD}")[0].status == 200
+
+
+def _connect(server):
+    return socket.create_connection(("127.0.0.1", server.server_port), timeout=120)
+
+
+def _read(connection):
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def _until_true(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_only_this_machine_can_ask(server):

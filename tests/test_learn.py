@@ -218,7 +218,7 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
             loss = torch.nn.functional.cross_entropy
         inputs, labels = parts()[2].dataset[:40]
         if ours:
-            inputs, labels = tagged((inputs, labels), loader.collate_fn.name)
+            inputs, labels = tagged((inputs, labels), loader.collate_fn.name, 40)
         loss(model(inputs), labels).backward()
         optimizer.step()
         after.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
@@ -233,9 +233,8 @@ def noises(torch, parts, mechanism, secure, draws=60):
     private = private_of(parts(batch_size=1), mechanism=mechanism, secure_mode=secure)
     for number in range(draws):
         private.optimizer.zero_grad()
-        inputs, labels = tagged(
-            (torch.zeros(0, 6), torch.zeros(0).long()), f"{private.data_loader.collate_fn.name}{number}"
-        )
+        name = f"{private.data_loader.collate_fn.name}{number}"
+        inputs, labels = tagged((torch.zeros(0, 6), torch.zeros(0).long()), name, 0)
         private.loss(private.model(inputs), labels).backward()
         private.optimizer.pre_step()
         found.append(torch.cat([p.grad.reshape(-1) for p in private.model.parameters()]).numpy())
@@ -426,7 +425,7 @@ def test_secure_training_takes_nothing_from_torchs_seed(torch, parts):
         torch.manual_seed(5)
         private = private_of(parts())
         batches.append(next(iter(private.data_loader))[0])
-        inputs, labels = tagged(parts()[2].dataset[:30], private.data_loader.collate_fn.name)
+        inputs, labels = tagged(parts()[2].dataset[:30], private.data_loader.collate_fn.name, 30)
         private.loss(private.model(inputs), labels).backward()
         private.optimizer.step()
         weights.append(next(private.model.parameters()).detach().clone())

@@ -425,6 +425,37 @@ def test_padding_to_the_longest_record_of_a_batch_is_refused():
     private_of(Sentences(), loader={"collate_fn": longest_allowed})
 
 
+def test_rows_are_records():
+    """A record of several rows would have several clipped gradients."""
+
+    def rows_of_rows(records):
+        inputs, labels = torch.utils.data.default_collate(records)
+        return inputs.repeat_interleave(2, 0), labels.repeat_interleave(2, 0)
+
+    private = private_of(problem(), loader={"collate_fn": rows_of_rows})
+    with pytest.raises(ln.InvalidInput, match="across the records of a batch"):
+        one_step(private, next(iter(private.data_loader)))
+
+
+def test_what_cannot_be_trained_is_not_paid_for(tmp_path):
+    class Counting(nn.Linear):
+        def __init__(self):
+            super().__init__(5, 3)
+            self.register_buffer("count", torch.zeros(1))
+
+    def centred(records):
+        return [part - part.float().mean(0) for part in torch.utils.data.default_collate(records)]
+
+    ledger = ln.Ledger.open(tmp_path / "x.ledger", epsilon=50, delta=1e-3)
+    with pytest.raises(ln.InvalidInput, match="beside other records"):
+        private_of(problem(), ledger=ledger, multiplier=9.0, loader={"collate_fn": centred})
+    with pytest.raises(ln.InvalidInput, match="cannot be trained privately"):
+        private_of(problem(), model=Counting(), ledger=ledger, multiplier=9.0)
+    assert not ledger.records()
+    private_of(problem(), ledger=ledger, multiplier=9.0)
+    assert len(ledger.records()) == 1
+
+
 def test_batches_may_be_fetched_ahead():
     """As loaders that copy the next batch to a device do."""
     private = private_of(problem(), batch_size=10)

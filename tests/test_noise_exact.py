@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lessnoise.noise import (
+    Behind,
     GammaRadius,
     Grid,
     Independent,
@@ -168,6 +169,19 @@ def test_matrix_doubts_are_settled_alike_in_pairs_of_doubles_and_in_integers(mon
     assert levels[0][0] > 3
     assert [level for _, level in levels] == [1, 1]
     np.testing.assert_array_equal(fast, slow)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(-1e6, 1e6), st.integers(0, 2**32), st.sampled_from([2.0**-40, 2.0**-12, 0.3, 1e3]), st.floats(-1, 1))
+def test_the_output_depends_on_the_numbers_behind_the_values_alone(value, seed, error, off):
+    form = Independent(laplace(), Real.exactly(2.0))
+    numbers = [Fraction(value) + Fraction(k, 7) for k in range(6)]
+    near = np.array([float(number) for number in numbers])
+    wanted = add_noise(form, near, seeded(seed), margin=math.inf, behind=Behind(1.0, numbers.__getitem__))
+    moved = near + 0.99 * off * error
+    for path in ("numba", "numpy"):
+        found = add_noise(form, moved, seeded(seed), path=path, behind=Behind(error + 2.0**-30, numbers.__getitem__))
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])

@@ -69,16 +69,16 @@ def plain(leaf: Any) -> Any:  # noqa: ANN401
         return leaf.as_subclass(torch.Tensor)
 
 
-def tagged(tree: Any, token: str) -> Any:  # noqa: ANN401
-    """The tensors of a batch, each with its token."""
-    return mapped(tree, lambda tensor: _tagged(plain(tensor), token))
+def tagged(tree: Any, token: str, rows: int) -> Any:  # noqa: ANN401
+    """The tensors of a batch, with its token; those that do not have a row for each record belong to none."""
+    return mapped(tree, lambda tensor: _tagged(plain(tensor), token if len(tensor) == rows else None))
 
 
 def token_of(batch: object) -> str | None:
     """The token that a batch carries, if it holds tensors."""
     found: list[str | None] = []
     mapped(batch, lambda tensor: found.append(tensor.token) if isinstance(tensor, Drawn) else None)
-    return found[0] if found else None
+    return next(filter(None, found), None)
 
 
 class Collate:
@@ -92,7 +92,8 @@ class Collate:
 
     def __call__(self, records: list[Any]) -> Any:  # noqa: ANN401
         """The batch of these records."""
-        return tagged(self.collate(records) if records else self.empty, self.name + secrets.token_hex(12))
+        batch = self.collate(records) if records else self.empty
+        return tagged(batch, self.name + secrets.token_hex(12), len(records))
 
     def made(self, token: str) -> bool:
         """Whether a token is of this loader's batches."""

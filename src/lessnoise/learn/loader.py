@@ -87,6 +87,8 @@ def check_loader(loader: object) -> None:
             f"data_loader.dataset={type(loader.dataset).__name__} is iterable only: Poisson samples, which the "
             "accounting needs, take a data set with an index and a length."
         )
+    if not len(loader.dataset):
+        raise InvalidInput("data_loader.dataset has no record: pass one with records of the form that is trained on.")
     batches = loader.batch_sampler
     if batches is None:
         raise InvalidInput("data_loader.batch_size=None does no batching: pass batch_size=, the mean size of a batch.")

@@ -41,7 +41,7 @@ class MechanismOptimizer(DPOptimizer):
         self._noisy = False
         self._signals: list[int] = []  # for each queued signal the Poisson sample that it is about
         self._gathered: int | None = None  # the Poisson sample whose parts were summed by steps without noise
-        optimizer.register_step_pre_hook(self._check_noisy)
+        self.hook = optimizer.register_step_pre_hook(self._check_noisy)
         sampler.on_start = self._start
         plan = accountant.plan
         if secure_noise and plan.steps * plan.mechanism.dimension >= LOADING:  # so many draws: compile before the first

@@ -45,7 +45,14 @@ class ExactPrivacyEngine(PrivacyEngine):
         model, optimizer, loader = self.make_private(**options)
         watch = Watch(model, loss, self.accountant, loader, mean=options["loss_reduction"] == "mean")
         optimizer.watch = watch
+        self._hooks = [*watch.hooks, optimizer.hook]
         return model, optimizer, loader, watch
+
+    def undo(self, model: Any) -> None:  # noqa: ANN401
+        """Leave the model and the optimizer as they were."""
+        model.to_standard_module()
+        for hook in self._hooks:
+            hook.remove()
 
     def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
         return super()._prepare_model(

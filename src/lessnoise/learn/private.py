@@ -103,9 +103,6 @@ def make_private(
     if resume is not None:
         privacy.load_state_dict(resume)
     _warn_of_claim(plan)
-    remaining = plan.steps - privacy.taken
-    if ledger is not None and remaining:
-        _pay(ledger, plan, remaining, partition)
     engine = ExactPrivacyEngine(privacy, batches=batches, secure=secure_mode, generator=generator)
     watched = engine.watched(
         criterion,
@@ -117,6 +114,13 @@ def make_private(
         loss_reduction=loss_reduction,
         grad_sample_mode=grad_sample_mode,
     )
+    remaining = plan.steps - privacy.taken
+    if ledger is not None and remaining:  # last of all, when nothing else can fail
+        try:
+            ledger.spend(plan.composition(remaining), partition=partition, note=f"training, {remaining} steps")
+        except BaseException:
+            engine.undo(watched[0])
+            raise
     return Private(*watched[:3], privacy, watched[3].loss)
 
 
@@ -148,6 +152,7 @@ def _require_extra() -> None:
 
 def _check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
     import torch
+    from opacus import GradSampleModule
     from opacus.validators import ModuleValidator
 
     if not isinstance(model, torch.nn.Module):
@@ -165,7 +170,7 @@ def _check_model(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> No
             "record: use GroupNorm, or opacus.validators.ModuleValidator.fix(model) before the optimizer is made."
         )
     model.train()
-    problems = ModuleValidator.validate(model)
+    problems = [*ModuleValidator.validate(model), *GradSampleModule.validate(model)]
     if problems:
         raise InvalidInput(f"model={type(model).__name__} cannot be trained privately: {problems[0]}")
     known = set(model.parameters())
@@ -224,7 +229,3 @@ def _warn_of_claim(plan: TrainingPlan) -> None:
             ClaimWarning,
             stacklevel=3,
         )
-
-
-def _pay(ledger: Ledger, plan: TrainingPlan, steps: int, partition: str | None) -> None:
-    ledger.spend(plan.composition(steps), partition=partition, note=f"training, {steps} steps")

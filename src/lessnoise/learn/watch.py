@@ -76,9 +76,11 @@ class Watch:
         self._buffers: dict[str, torch.Tensor] = {}
         module.register_forward_pre_hook(self._enter, with_kwargs=True)
         module.register_forward_hook(self._leave, always_call=True)
-        for part in module._module.modules():
-            if any(p.requires_grad for p in part.parameters(recurse=False)):
-                part.register_forward_pre_hook(self._enter_part)
+        self.hooks = [
+            part.register_forward_pre_hook(self._enter_part)
+            for part in module._module.modules()
+            if any(p.requires_grad for p in part.parameters(recurse=False))
+        ]
 
     # What the model and the loss are given.
 
@@ -88,8 +90,8 @@ class Watch:
 
     def _enter(self, module: object, args: Any, kwargs: Any) -> tuple[Any, Any] | None:  # noqa: ANN401
         """Let in records of one drawn batch that was not used before."""
-        self._inside = True
         if not self._training:
+            self._inside = True
             return None
         drawn = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Drawn)]
         if not drawn:
@@ -109,6 +111,7 @@ class Watch:
         self._now = Pass(token, rows, inputs)
         if not self.proved:
             self._buffers = {name: value.clone() for name, value in self.module.named_buffers()}
+        self._inside = True
         return inputs  # type: ignore[no-any-return]
 
     def _enter_part(self, part: torch.nn.Module, args: object) -> None:
@@ -133,7 +136,7 @@ class Watch:
         if not self.proved:
             for place, leaf in enumerate(now.outputs):
                 leaf.register_hook(lambda gradient, place=place: now.arrived.__setitem__(place, gradient))
-        return tagged(outputs if now.rows else mapped(outputs, lambda leaf: leaf[:0]), now.token)
+        return tagged(outputs if now.rows else mapped(outputs, lambda leaf: leaf[:0]), now.token, now.rows)
 
     def loss(self, outputs: Any, *targets: Any) -> torch.Tensor:  # noqa: ANN401
         """The mean (or the sum) of the records' losses, each computed from this record's output and targets alone."""
@@ -192,9 +195,7 @@ class Watch:
             except (RuntimeError, ValueError, TypeError):
                 self._vmapped = False
         if not rows:
-            return torch.cat(
-                [leaf.reshape(-1) for leaf in records if leaf.requires_grad]
-            )  # nothing, but differentiable
+            return torch.cat([leaf.reshape(-1) for leaf in records if leaf.requires_grad])  # empty, with a gradient
         return torch.stack([alone(*(leaf[row] for leaf in records)) for row in range(rows)])
 
     def _check_loss(self, losses: torch.Tensor, outputs: Any, targets: Any) -> None:  # noqa: ANN401

@@ -9,6 +9,7 @@ from lessnoise.noise.core import add_noise, prepare_noise
 from lessnoise.noise.exact import Real
 from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_delta
+from lessnoise.noise.job import Behind
 from lessnoise.noise.matrix import Matrix
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.stream import Sequence, Stream
@@ -17,6 +18,7 @@ from lessnoise.noise.wishart import Wishart
 from lessnoise.noise.ziggurat import laplace, normal, power
 
 __all__ = [
+    "Behind",
     "Form",
     "GammaRadius",
     "Grid",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ class _State:
     """What is compiled; it may be missing, or unable to compile here, and NumPy serves then."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.ready: set[tuple[str, type]] = set()
         self.failed = False
         self.values = 0
@@ -49,3 +51,48 @@ def compiled_kernels(group: str, kind: type = np.float64, count: int = LARGE, pa
                 return None
         _state.load(group, kind)
     return sys.modules["lessnoise.noise.kernels"] if (group, kind) in _state.ready else None
+
+
+# A child of a fork inherits locks that are held, but not the threads that would open them: it could wait for ever for
+# code that another thread was compiling, or importing. So a fork waits until none is.
+
+_PATIENCE = 120.0  # seconds, several times what compiling takes
+_IMPORTED = frozenset(("lessnoise", "numba", "llvmlite", "numpy", "scipy", "cryptography"))
+_forking = threading.local()  # what the thread that is about to fork holds
+
+
+def _before_fork() -> None:
+    """Let nothing of ours be compiled or imported by another thread."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        module = sys.modules.get("numba.core.compiler_lock")
+        compiler = getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
+        wanted = [_state.lock] if compiler is None else [_state.lock, compiler]
+        _forking.held = [lock for lock in wanted if lock.acquire(timeout=max(end - time.monotonic(), 0.0))]
+        _forking.settled = len(_forking.held) == len(wanted) and not _imported_elsewhere()
+        if _forking.settled or time.monotonic() > end:
+            return
+        _after_fork()
+        time.sleep(1e-3)
+
+
+def _imported_elsewhere() -> bool:
+    """Whether another thread is importing what we compute with."""
+    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
+    found = (reference() for name, reference in list(locks.items()) if str(name).partition(".")[0] in _IMPORTED)
+    return any(getattr(lock, "owner", None) not in (None, threading.get_ident()) for lock in found)
+
+
+def _after_fork() -> None:
+    for lock in reversed(_forking.held):
+        lock.release()
+
+
+def _in_child() -> None:
+    """As in the parent; where the wait was given up, NumPy serves, which takes no lock."""
+    _after_fork()
+    _state.failed = _state.failed or not _forking.settled
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

@@ -11,7 +11,7 @@ import numpy as np
 from lessnoise.errors import InvalidInput
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.grid import BITS, Grid
-from lessnoise.noise.job import Job
+from lessnoise.noise.job import Behind, Job
 from lessnoise.noise.ziggurat import MARGIN
 from lessnoise.validation import floats
 
@@ -36,6 +36,7 @@ def prepare_noise(
     path: str = "auto",
     bits: int = BITS,
     margin: float = MARGIN,
+    behind: Behind | None = None,
 ) -> Callable[[], Floats]:
     """Check everything; the function returned draws and gives ``value`` plus noise on the grid.
 
@@ -43,6 +44,7 @@ def prepare_noise(
 
     The output is a function of the stream's key, the form, the value and ``bits`` alone. ``path`` ("auto", "numba",
     "numpy"), ``threads`` and ``margin`` (how near a boundary floats may decide) change the time it takes, not a bit.
+    Independent noise can be added to real numbers ``behind`` the values: the output is then a function of those.
 
     >>> from lessnoise.noise import Independent, Real, Stream, add_noise, normal
     >>> form = Independent(normal(), Real.exactly(2.0))
@@ -60,7 +62,7 @@ def prepare_noise(
     flat.setflags(write=False)  # one type for the compiled kernels, whatever the caller's array is
     grid = Grid.of(form.deviation(flat.size), dtype, bits)
     compiled = compiled_kernels(form.kernels, dtype.type, flat.size, path)
-    job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape)
+    job = Job(flat, target, stream, form.density, grid, margin, compiled, threads, value.shape, behind)
     job.check()
 
     def draw() -> Floats:

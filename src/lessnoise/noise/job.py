@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,14 @@ class Worker:
         return self._scratch
 
 
+@dataclass(frozen=True)
+class Behind:
+    """The real numbers behind values that floats hold only nearly, such as sums: how nearly, and each of them."""
+
+    error: float
+    number: Callable[[int], Fraction]
+
+
 @dataclass
 class Job:
     """Flat values, their output, and all that decides what is drawn."""
@@ -66,6 +75,12 @@ class Job:
     kernels: Any
     threads: int | None
     shape: tuple[int, ...]
+    behind: Behind | None = None
+
+    @property
+    def blur(self) -> float:
+        """How far the values are from the numbers behind them, in cells."""
+        return 0.0 if self.behind is None else self.behind.error / self.grid.step
 
     @property
     def count(self) -> int:
@@ -157,7 +172,7 @@ class Job:
 
     def line(self, factor: Real, shift: Real, more: float = 0.0) -> tuple[float, ...]:
         """The line, and near + slope |factor x| for its float error, in cells (docs/noise-engine.md, lemma 4)."""
-        near = abs(factor.value) * (self.density.error + more) + shift.error + 2.0**-50
+        near = abs(factor.value) * (self.density.error + more) + shift.error + 2.0**-50 + self.blur
         if not max(abs(factor.value) * 32.0, abs(shift.value)) < (2.0**21 if self.grid.single else 2.0**40):
             near = 1.0  # nothing is certain: the reference clips, too
         slope = factor.error + 2.0**-51
@@ -168,7 +183,13 @@ class Job:
         """One block by the reference."""
         part = self.part(block)
         values = self.values[part].astype(np.float64)
-        self.out[part] = reference.release(self.density, reader, block, values, factor, shift, self.grid, self.margin)
+
+        def number(index: int) -> Fraction:
+            return Fraction(float(values[index])) if self.behind is None else self.behind.number(part.start + index)
+
+        self.out[part] = reference.release(
+            self.density, reader, block, values, factor, shift, self.grid, self.margin, self.blur, number
+        )
 
     # Threads.
 

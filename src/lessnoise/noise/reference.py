@@ -19,6 +19,8 @@ from lessnoise.noise.grid import reserve
 from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL, Density
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from lessnoise.noise.grid import Grid
@@ -161,12 +163,17 @@ def release(
     factor: Real,
     shift: Real,
     grid: Grid,
-    margin: float = MARGIN,
+    margin: float,
+    blur: float,
+    number: Callable[[int], Fraction],
 ) -> Array:
-    """Round(value + shift + factor * x) to the grid; ``factor`` and ``shift`` in cells, ``values`` as they are."""
+    """Round(value + shift + factor * x) to the grid; ``factor`` and ``shift`` in cells, ``values`` as they are.
+
+    The real number behind a value is ``number`` of its index, at most ``blur`` cells from it.
+    """
     drawn = sample(density, reader, block, values.size, margin)
     with np.errstate(invalid="ignore", over="ignore"):  # an infinite factor, |g| being rounded to 0, is a doubt
-        return _round(density, reader, block, drawn, values, factor, shift, grid, margin)
+        return _round(density, reader, block, drawn, values, factor, shift, grid, margin, blur, number)
 
 
 def _round(
@@ -179,6 +186,8 @@ def _round(
     shift: Real,
     grid: Grid,
     margin: float,
+    blur: float,
+    number: Callable[[int], Fraction],
 ) -> Array:
     cells = values * (1.0 / grid.step)
     whole = np.rint(cells)
@@ -190,7 +199,7 @@ def _round(
     steps += move > above
     steps -= move < below
     size = np.abs(move)
-    doubt = abs(factor.value) * density.error + (factor.error + 2.0**-50) * size
+    doubt = abs(factor.value) * density.error + (factor.error + 2.0**-50) * size + blur
     if shift.value:
         doubt += shift.error + 2.0**-52 * (abs(shift.value) + 1.0)
     doubtful = np.zeros(values.size, dtype=np.bool_)
@@ -203,13 +212,13 @@ def _round(
     end = grid.largest_output
     for index in np.flatnonzero(doubtful):
         variable = drawn.draw(density, reader, block, int(index))
-        total[index] = _exactly(variable, float(values[index]), factor, shift, grid)
+        total[index] = _exactly(variable, number(int(index)), factor, shift, grid)
     result: Array = np.clip(total, -end, end) * grid.step + 0.0  # never -0.0: its sign would tell the value's
     return result
 
 
-def _exactly(variable: Draw, value: float, factor: Real, shift: Real, grid: Grid) -> float:
-    start = Fraction(value) / Fraction(grid.step)
+def _exactly(variable: Draw, value: Fraction, factor: Real, shift: Real, grid: Grid) -> float:
+    start = value / Fraction(grid.step)
     end = int(grid.largest_output)
     for level in exact.levels():
         low, high = shift.interval(level)

@@ -21,9 +21,9 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import published_delta_lower
-from lessnoise.mechanism.counts.greedy import WEIGHT_BITS, answers, fitted_totals, greedy_weights, short_weights
+from lessnoise.mechanism.counts.greedy import Answers, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
-from lessnoise.mechanism.counts.inference import summable
+from lessnoise.mechanism.counts.inference import exact_sum, sums_error
 from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Law, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -50,7 +50,7 @@ SOURCE = "Li, Hay, Miklau & Wang 2014"
 _STAGE1_SOURCES = {"safe": ", stage 1 by lessnoise", "doubled": ", with twice the noise in stage 1", "dpcomp": ""}
 _FACTORS = {"doubled": 2.0, "dpcomp": 1.0}
 _LARGEST_MATRIX = 4096  # cells of a workload of ranges
-_ROUNDING = 1e-12  # relative: of the sums and products of epsilons
+_ROUNDING = 1e-12  # relative: the weights of a path sum to 1 only up to rounding
 _LARGEST_EXPONENT = 2.0**53  # of a partition's weight; beyond, its digits would have no end
 
 
@@ -121,8 +121,7 @@ def dawa(
 
     ``ratio`` is the share of epsilon that stage 1 spends: by default 1/2 on a line and 1/4 on a map, as the authors'
     code has it. ``l1_sensitivity`` is the largest change of the counts, by default that of one record: 1 if added or
-    removed, 2 if replaced. How large the error is depends on the data, so no expected loss is stated. The counts must
-    be numbers whose sums and means float64 holds exactly: whole numbers of a total below 2^52 over the number of cells.
+    removed, 2 if replaced. How large the error is depends on the data, so no expected loss is stated.
 
     >>> m = dawa(epsilon=0.5, shape=(89, 89))
     >>> print(m.check())
@@ -213,8 +212,7 @@ def _(
 
 
 def _checked(law: Dawa, value: Array) -> Array:
-    """Refuse, before anything is drawn, counts that a cost, a total or a weight would not hold exactly."""
-    summable(value, parts=max(2 << (law.cells - 1).bit_length(), 1 << WEIGHT_BITS))
+    """Refuse, before anything is drawn, counts beyond the grid of a noisy cost or total."""
     total = float(np.abs(value).sum())
     forms, exponent = [_total_noise(law)], 0.0
     if law.noise == "safe":
@@ -245,11 +243,20 @@ def _release(law: Dawa, line: Array, words: Sequence) -> Array:
     lengths = np.diff(starts, append=len(line))
     totals = np.add.reduceat(line, starts)
     if law.workload == "cells":  # no query asks for two buckets, so none profits from a total over several
-        fitted = noise_engine.add_noise(_total_noise(law), totals, words.stream())
+        weights = [np.ones(len(starts))]
     else:
-        weights = short_weights(greedy_weights(ranges_workload(law, starts, lengths)))
-        measured = noise_engine.add_noise(_total_noise(law), answers(totals, weights), words.stream())
-        fitted = fitted_totals(measured, weights, len(starts))
+        weights = greedy_weights(ranges_workload(law, starts, lengths))
+    queries, bounds = Answers(totals, weights), np.append(starts, len(line))
+
+    def number(index: int) -> Fraction:
+        first, last = queries.ends[index]
+        return Fraction(float(queries.weights[index])) * exact_sum(line[bounds[first] : bounds[last]])
+
+    # An entry is rounded once in each sum that it is in, and once when weighted.
+    error = sums_error(line, len(line) + len(weights) + 1, parts=1 if law.workload == "cells" else 2**53)
+    behind = noise_engine.Behind(error, number) if error else None
+    measured = noise_engine.add_noise(_total_noise(law), queries.values, words.stream(), behind=behind)
+    fitted = fitted_totals(measured, weights, len(starts))
     return _from_line(law, np.repeat(fitted / lengths, lengths))
 
 

@@ -6,8 +6,7 @@ leaves up, for the least error of the workload; with v = (A^T A)^-1 1 and k = 1^
 (A^T A)^-1 into p^-2 ((A^T A)^-1 - q^2/(p^2 + k q^2) v v^T), q = 1 - p (Sherman & Morrison), so only v, k and the error
 are carried upwards, and v itself is only rescaled.
 
-What is measured is weight x total itself. For this to be exact in floats, weights are rounded down to ``WEIGHT_BITS``
-binary digits; those of a path then sum to 1 at most.
+What is measured is weight x total itself.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-WEIGHT_BITS = 10
 _CHOICES = np.arange(1, 101) / 100.0  # of p
 
 
@@ -65,36 +63,29 @@ def greedy_weights(workload: Array) -> list[Array]:
 
 def asked(weights: list[Array], buckets: int) -> list[NDArray[np.bool_]]:
     """Which nodes are asked: those with a weight, over at least one bucket; the leaves beyond the last hold nothing."""
-    found = []
-    for level, weight in enumerate(weights):
-        span = len(weights[-1]) >> level
-        found.append((weight > 0.0) & (np.arange(len(weight)) * span < buckets))
-    return found
+    leaves = len(weights[-1])
+    return [(weight > 0.0) & (np.arange(len(weight)) * (leaves // len(weight)) < buckets) for weight in weights]
 
 
-def short_weights(weights: list[Array]) -> list[Array]:
-    """Rounded down to ``WEIGHT_BITS`` binary digits: the noise of a query grows by 2^-9 at most.
-
-    >>> [level.tolist() for level in short_weights([np.array([0.3]), np.array([0.75, 0.0])])]
-    [[0.2998046875], [0.75, 0.0]]
-    """
-    found = []
-    for weight in weights:
-        mantissa, exponent = np.frexp(weight)
-        found.append(np.ldexp(np.floor(np.ldexp(mantissa, WEIGHT_BITS)), exponent - WEIGHT_BITS))
-    return found
-
-
-def answers(totals: Array, weights: list[Array]) -> Array:
+class Answers:
     """The weighted queries that are asked, top level first: what noise is added to."""
-    leaves = np.zeros(len(weights[-1]))
-    leaves[: len(totals)] = totals
-    levels, masks = levels_of(leaves, 2, len(weights)), asked(weights, len(totals))
-    return np.concatenate([(w * level)[mask] for w, level, mask in zip(weights, levels, masks, strict=True)])
+
+    def __init__(self, totals: Array, weights: list[Array]) -> None:
+        leaves = np.zeros(len(weights[-1]))
+        leaves[: len(totals)] = totals
+        levels, masks = levels_of(leaves, 2, len(weights)), asked(weights, len(totals))
+        self.values = np.concatenate([(w * level)[m] for w, level, m in zip(weights, levels, masks, strict=True)])
+        self.weights = np.concatenate([w[mask] for w, mask in zip(weights, masks, strict=True)])
+        spans = [len(leaves) // len(weight) for weight in weights]
+        self.ends = [  # first and last bucket of each query
+            (int(node) * span, min((int(node) + 1) * span, len(totals)))
+            for span, mask in zip(spans, masks, strict=True)
+            for node in np.flatnonzero(mask)
+        ]
 
 
 def fitted_totals(measured: Array, weights: list[Array], buckets: int) -> Array:
-    """Least-squares totals of the buckets from the noisy answers, given as :func:`answers` has them."""
+    """Least-squares totals of the buckets from the noisy answers, given as :class:`Answers` has them."""
     levels, variances, start = [], [], 0
     for weight, mask in zip(weights, asked(weights, buckets), strict=True):
         count = int(mask.sum())

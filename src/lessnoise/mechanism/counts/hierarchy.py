@@ -7,6 +7,7 @@ noise: H_b is one more noise law. The privacy is that of the measured tree; the 
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, summable
+from lessnoise.mechanism.counts.inference import consistent_leaves, exact_sum, levels_of, sums_error
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon
@@ -143,8 +144,6 @@ def hb(
     ``change`` says what a replaced individual may do with a stated ``l1_sensitivity``: "any" change of that size (the
     default), or "moved": take away at most half of it and add at most half. Without ``l1_sensitivity`` a replaced
     record is one taken away and one added, "moved". Gaussian noise is then sqrt(2) smaller; Laplace noise is the same.
-
-    The counts must be numbers that float64 adds up exactly: whole numbers, say.
 
     >>> for noise, delta in (("laplace", 0.0), ("gaussian", 1e-7)):
     ...     m = hb(epsilon=0.5, delta=delta, shape=(89, 89), noise=noise)
@@ -269,12 +268,14 @@ def _(
 ) -> Callable[[], Array]:
     """Noise in every node of the tree, on the grid; then the fit, which only processes what was measured."""
     check_out(out, value.shape, np.dtype(np.float64))
-    levels = _levels(law, summable(np.asarray(value, dtype=np.float64)))
+    leaves = _leaves(law, np.asarray(value, dtype=np.float64))
+    levels = levels_of(leaves, law.branching, law.height)
     density = noise_engine.laplace() if law.noise == "laplace" else noise_engine.normal()
     form = noise_engine.Independent(density, noise_engine.Real.exactly(law.scale))
-    measure = noise_engine.prepare_noise(
-        form, np.concatenate([level.ravel() for level in levels]), stream, threads=threads
-    )
+    error = sums_error(value, law.fan_out * law.height)
+    behind = noise_engine.Behind(error, functools.partial(_node, law, leaves)) if error else None
+    flat = np.concatenate([level.ravel() for level in levels])
+    measure = noise_engine.prepare_noise(form, flat, stream, threads=threads, behind=behind)
 
     def draw() -> Array:
         flat, start, noisy = measure(), 0, []
@@ -291,11 +292,22 @@ def _(
     return draw
 
 
-def _levels(law: Hierarchy, value: Array) -> list[Array]:
-    """The true counts of every level below the root, coarsest first; cells beyond the data are 0."""
+def _leaves(law: Hierarchy, value: Array) -> Array:
+    """The value; cells beyond the data are 0."""
     leaves = np.zeros((law.branching**law.height,) * len(law.shape))
     leaves[tuple(slice(length) for length in law.shape)] = value
-    return levels_of(leaves, law.branching, law.height)
+    return leaves
+
+
+def _node(law: Hierarchy, leaves: Array, index: int) -> Fraction:
+    """The count of a node, as a real number; nodes are numbered from the coarsest level on."""
+    level = 1
+    while index >= law.fan_out**level:
+        index -= law.fan_out**level
+        level += 1
+    sides, span = (law.branching**level,) * len(law.shape), law.branching ** (law.height - level)
+    places = np.unravel_index(index, sides)
+    return exact_sum(leaves[tuple(slice(int(place) * span, (int(place) + 1) * span) for place in places)])
 
 
 @values_drawn.register(Hierarchy)

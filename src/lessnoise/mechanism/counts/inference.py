@@ -1,13 +1,16 @@
-"""Sums over a tree, exact, and their inverse: the least-squares leaves of nodes measured with noise of their own."""
+"""Sums over a tree, and their inverse: the least-squares leaves of nodes that were measured with noise of their own.
+
+Noise hides what its curve says only if the sums of neighbours are as far apart as their counts are, and rounded sums
+may be further: at 2^56, one record more can be 16 more. So noise is added to the real sums, which floats hold nearly.
+"""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,30 +20,31 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-def summable(value: Array, parts: int = 1) -> Array:
-    """The value itself if float64 adds up its entries exactly, in any order and in units of 1/parts; else refused.
+def exact_sum(values: Array) -> Fraction:
+    """Of floats, as real numbers."""
+    return sum(map(Fraction, values.ravel().tolist()), Fraction(0))
 
-    Noise hides what its curve says only if the sums of neighbours are as far apart as their counts are, and a rounded
-    sum may be further: at 2^56, one record more can be 16 more. ``parts`` is a power of two.
 
-    >>> summable(np.array([3.0, 0.5])).tolist()
-    [3.0, 0.5]
+def sums_error(value: Array, roundings: int, parts: int = 1) -> float:
+    """How far sums over entries of a value can be off, each entry being rounded so often; 0 for ordinary counts.
+
+    Sums are exact, in any order, if all entries are multiples of a power of two and their total is below 2^53 of it.
+    ``parts``, a power of two, leaves room for as many parts of that unit, as means take.
+
+    >>> sums_error(np.array([3.0, 0.5]), 2), sums_error(np.array([2.0**53, 1.0]), 2)
+    (0.0, 2.02)
     """
     mantissas, exponents = np.frexp(value[value != 0.0])
-    if not mantissas.size or not np.isfinite(mantissas).all():  # NaN and infinity are refused by the engine, by place
-        return value
+    if not mantissas.size or not np.isfinite(mantissas).all():
+        return 0.0  # NaN and infinity are refused by the engine, by place
     integers = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
     lowest = np.frexp((integers & -integers).astype(np.float64))[1] - 1
     unit = int((exponents - 53 + lowest).min())  # every entry is a multiple of 2^unit
-    total = math.fsum(np.abs(np.ldexp(mantissas, exponents - int(exponents.max()))))  # within [1/2, n)
-    digits = math.frexp(total)[1] + int(exponents.max()) - unit
-    spare = 53 - (parts - 1).bit_length()
-    if digits > spare:
-        raise InvalidInput(
-            f"value takes {digits} binary digits to add up exactly, and float64 leaves {spare} for it: pass whole "
-            "numbers, or multiples of a public power of two, of a smaller total."
-        )
-    return value
+    most = int(exponents.max())
+    total = math.fsum(np.abs(np.ldexp(mantissas, exponents - most)))  # within [1/2, n]
+    if math.frexp(total)[1] + most - unit + (parts - 1).bit_length() <= 53:
+        return 0.0
+    return math.ldexp(1.01 * roundings * total, most - 53) if most < 900 else math.inf
 
 
 def pool(values: Array, branching: int) -> Array:

@@ -7,9 +7,8 @@ has one bucket with that record in it. Two ways to choose a partition:
 - :func:`sample_partition`, ours: the exponential mechanism over the prunings of a binary tree, drawn exactly.
 - :func:`cheapest_partition`, as published: noise on the costs, then the cheapest partition by dynamic programming.
 
-Costs are computed without rounding, which takes counts that :func:`~lessnoise.mechanism.counts.inference.summable`
-passes for twice their number of parts. No choice is left to the rounding of floats either: where floats do not tell on
-which side of a probability a random number lies, more digits of both do, so that the partition has the stated law.
+No choice is left to the rounding of floats: where they do not tell on which side of a probability a random number lies,
+or in which cell of the grid a noisy cost, more digits of both do, so that the partition has the stated law.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import noise as noise_engine
+from lessnoise.mechanism.counts.inference import sums_error
 from lessnoise.noise import exact
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class _Prunings:
         self.counts, self.cost = counts, bucket_cost
         self.rate = Fraction(epsilon) * n / (4 * (n - 1))
         self.deviations = [deviations(counts, 2**level) for level in range(1, n.bit_length())]
+        self.error = deviations_error(counts)
 
     def chances(self) -> list[tuple[Array, Array]]:
         """Two ends that hold the probability to split, for the nodes of each level, from the leaves' parents up."""
@@ -96,7 +97,7 @@ class _Prunings:
         for deviation in self.deviations:
             keep = math.log1p(-SPLIT) - rate * (deviation + self.cost)
             halves = logarithms.reshape(-1, 2).sum(axis=1) + math.log(SPLIT)
-            keep_error = unit * (1.0 - keep)
+            keep_error = unit * (1.0 - keep) + 1.01 * rate * self.error
             halves_error = errors.reshape(-1, 2).sum(axis=1) + unit * (1.0 - halves)
             logarithms = np.logaddexp(keep, halves)
             errors = np.maximum(keep_error, halves_error) + unit * (1.0 - logarithms)
@@ -125,19 +126,24 @@ class _Prunings:
     def _chance(self, level: int, node: int, context: Context) -> Decimal:
         """s W(left) W(right)/W, from the leaves below the node up."""
 
-        def kept(deviation: float, prior: float) -> Decimal:
-            cost = -self.rate * (Fraction(deviation) + Fraction(self.cost))
+        def kept(deviation: Fraction, prior: float) -> Decimal:
+            cost = -self.rate * (deviation + Fraction(self.cost))
             exponent = context.divide(Decimal(cost.numerator), Decimal(cost.denominator))
             return context.multiply(Decimal(prior), context.exp(exponent))
 
-        weights = [kept(0.0, 1.0)] * 2**level
-        for below, deviation in enumerate(self.deviations[:level], start=1):
-            width = 2 ** (level - below)
-            keep = [kept(d, 1.0 - SPLIT) for d in deviation[node * width : (node + 1) * width].tolist()]
+        weights = [kept(Fraction(0), 1.0)] * 2**level
+        for below in range(1, level + 1):
+            nodes = range(node << (level - below), (node + 1) << (level - below))
+            keep = [kept(self._deviation(below, each), 1.0 - SPLIT) for each in nodes]
             pairs = zip(weights[::2], weights[1::2], strict=True)
             halves = [context.multiply(Decimal(SPLIT), context.multiply(a, b)) for a, b in pairs]
             weights = [context.add(a, b) for a, b in zip(keep, halves, strict=True)]
         return context.divide(halves[0], weights[0])
+
+    def _deviation(self, level: int, node: int) -> Fraction:
+        if self.error:
+            return exact_deviation(self.counts[node << level : (node + 1) << level])
+        return Fraction(float(self.deviations[level - 1][node]))
 
 
 def deviations(counts: Array, length: int) -> Array:
@@ -148,6 +154,23 @@ def deviations(counts: Array, length: int) -> Array:
     """
     blocks = counts.reshape(-1, length)
     return np.asarray(np.abs(blocks - blocks.mean(axis=1, keepdims=True)).sum(axis=1))
+
+
+def exact_deviation(cells: Array) -> Fraction:
+    """Of one bucket, as a real number."""
+    numbers = [Fraction(cell) for cell in cells.tolist()]
+    mean = sum(numbers, Fraction(0)) / len(numbers)
+    return sum((abs(number - mean) for number in numbers), Fraction(0))
+
+
+def deviations_error(counts: Array) -> float:
+    """How far deviations can be off, of blocks and of windows: 0 for ordinary counts.
+
+    In running sums an entry is rounded n times; a deviation takes two of them for each digit of the ranks and a few
+    more, and of counts on the wrong side of a mean that is off it is off by no more than that mean.
+    """
+    digits = len(counts).bit_length()
+    return sums_error(counts, (16 + 4 * digits) * len(counts), parts=2 << digits)
 
 
 # As published.
@@ -169,16 +192,23 @@ def cheapest_partition(counts: Array, epsilon: float, bucket_cost: float, factor
     gives the partition of least true cost. The noise is on the deviations, on the engine's grid; all else is computed
     from them.
     """
-    n = len(counts)
+    n, error = len(counts), deviations_error(counts)
     windows = Windows(counts)
     costs = [np.full(n, bucket_cost)]
     for level in range(1, n.bit_length()):
         length = 2**level
         cost = windows.deviations(length)
         if factor > 0.0:
-            cost = noise_engine.add_noise(cost_noise(length, n, epsilon, factor), cost, words.stream())
+            form = cost_noise(length, n, epsilon, factor)
+            cost = noise_engine.add_noise(form, cost, words.stream(), behind=_costs_behind(counts, length, error))
         costs.append(np.maximum(cost + bucket_cost, bucket_cost))
     return _cheapest(n, costs)
+
+
+def _costs_behind(counts: Array, length: int, error: float) -> noise_engine.Behind | None:
+    if not error:
+        return None
+    return noise_engine.Behind(error, lambda start: exact_deviation(counts[start : start + length]))
 
 
 def cost_noise(length: int, size: int, epsilon: float, factor: float) -> noise_engine.Independent:

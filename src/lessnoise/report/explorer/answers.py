@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from lessnoise.errors import InvalidInput
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from lessnoise.guarantees import Bracket
     from lessnoise.mechanism.mechanism import Mechanism
 
-_NUMBERS = ("epsilon", "delta", "sensitivity")
+# As in the page's boxes (controls.js): answers within them take seconds, not minutes.
+RANGES = {"epsilon": (1e-6, 50.0), "delta": (1e-15, 0.4), "sensitivity": (1e-9, 1e9)}
+LARGEST_DIMENSION = 10**9
+_NUMBERS = tuple(RANGES)
+_LONGEST = 40  # characters of a number
 _CURVE_TOLERANCE = 1e-3  # of a picture's points; their upper ends are proved all the same
 _CURVE_POINTS = 36
 
@@ -30,7 +35,9 @@ def read_request(query: Mapping[str, Sequence[str]]) -> Request:
     """
     for name, values in query.items():
         if name not in ("shape", *_NUMBERS):
-            raise InvalidInput(f"{name}={values[0]!r} is not known: ask for shape, epsilon, delta and sensitivity.")
+            raise InvalidInput(
+                f"{_short(name)[1:-1]}={_short(values[0])} is not known: ask for shape, epsilon, delta and sensitivity."
+            )
     for name in ("shape", *_NUMBERS):
         if len(query.get(name, ())) != 1:
             raise InvalidInput(f"{name} is given {len(query.get(name, ()))} times: give it once.")
@@ -40,16 +47,28 @@ def read_request(query: Mapping[str, Sequence[str]]) -> Request:
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        if not re.fullmatch(r"[-+.0-9a-zA-Z]{1,40}", text):  # float() also takes spaces, 1_0 and \u0661
+            raise ValueError(text)
+        number = float(text)
     except ValueError:
-        raise InvalidInput(f"{name}={text!r} is not a number: write one such as 0.5 or 1e-6.") from None
+        raise InvalidInput(f"{name}={_short(text)} is not a number: write one such as 0.5 or 1e-6.") from None
+    least, most = RANGES[name]
+    if not least <= number <= most:
+        raise InvalidInput(f"{name}={number} is out of range here: write a number between {least:g} and {most:g}.")
+    return number
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split("x"))
-    except ValueError:
-        raise InvalidInput(f"shape={text!r} is not a shape: write 7921 or 89x89.") from None
+    if not re.fullmatch(r"[0-9]{1,15}(x[0-9]{1,15}){0,3}", text):
+        raise InvalidInput(f"shape={_short(text)} is not a shape: write 7921 or 89x89.")
+    shape = tuple(int(part) for part in text.split("x"))
+    if math.prod(shape) > LARGEST_DIMENSION:
+        raise InvalidInput(f"shape={text} has more than {LARGEST_DIMENSION} entries: write a smaller one.")
+    return shape
+
+
+def _short(text: str) -> str:
+    return ascii(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
 
 
 @functools.lru_cache(maxsize=256)
