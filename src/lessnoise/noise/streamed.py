@@ -87,7 +87,7 @@ def prepare_streamed(
     held = output(None, (min(total, _HELD * BLOCK),), dtype)
     values = held.view()
     values.setflags(write=False)
-    job = StreamedJob(values, held, stream, form.density, grid, MARGIN, compiled, None, shape, total, read)
+    job = StreamedJob(values, held, stream, form.density, grid, MARGIN, compiled, None, shape, None, total, read)
     job.check()
 
     def draw(write: Write) -> None:
