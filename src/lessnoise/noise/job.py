@@ -185,7 +185,7 @@ class Job:
         values = self.values[part].astype(np.float64)
 
         def number(index: int) -> Fraction:
-            return Fraction(float(values[index])) if self.behind is None else self.behind.number(part.start + index)
+            return Fraction(float(values[index])) if self.behind is None else self.behind.number(block * BLOCK + index)
 
         self.out[part] = reference.release(
             self.density, reader, block, values, factor, shift, self.grid, self.margin, self.blur, number
