@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
@@ -188,15 +188,17 @@ class Mechanism(Plotted):
                 "of lessnoise; read it with that version."
             )
         claim = values["claim"]
-        return cls(
+        found = cls(
             name=values["name"],
             law=law_from_dict(values["noise"]),
             shape=tuple(values["shape"]),
             sensitivity=values["sensitivity"],
             neighbours=Neighbours.of(values["neighbours"]),
             claim=None if claim is None else Claim.from_dict(claim),
-            design=Design.from_dict(values["design"]) if "design" in values else None,
         )
+        if "design" not in values:
+            return found
+        return replace(found, design=Design.from_dict(values["design"], found.law, found.dimension))
 
     def to_json(self) -> str:
         """One line of JSON; floats survive exactly."""

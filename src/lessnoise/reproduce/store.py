@@ -87,9 +87,15 @@ def save(out: Path, work: Work, parameters: Numbers, made: Made, seconds: float)
         "pictures": {name: sha256(content) for name, content in made.pictures.items()},
         "numbers": made.numbers,
     }
+    record["digest"] = _digest(record)
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
     pictures = {f"{FIGURES}/{name}": content for name, content in made.pictures.items()}
     write_folder(out, {**pictures, f"{DATA}/{work.name}.json": text.encode()}, force=True)
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """The hash of everything else in a record: an edited number is noticed, and computed again."""
+    return sha256(json.dumps({**record, "digest": None}, sort_keys=True).encode())
 
 
 def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
@@ -97,11 +103,11 @@ def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
     path = out / DATA / f"{work.name}.json"
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if record["fingerprint"] != fingerprint(work, parameters):
+        if record["fingerprint"] != fingerprint(work, parameters) or record["digest"] != _digest(record):
             return None
         for name, digest in record["pictures"].items():
             if sha256((out / FIGURES / name).read_bytes()) != digest:
                 return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return record
