@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 MAX_DIMENSION = 10**12
+SMALLEST_EPSILON = 1e-300
 SMALLEST_DELTA = 1e-200
 _FORM = "pass rows of equal length, or a NumPy array."
 
@@ -47,7 +48,10 @@ def positive(name: str, value: object) -> float:
 
 def epsilon(value: object, name: str = "epsilon") -> float:
     """A privacy loss bound for calibration: finite and above zero."""
-    return positive(name, value)
+    result = positive(name, value)
+    if result < SMALLEST_EPSILON:
+        raise InvalidInput(f"{name}={value} is below {SMALLEST_EPSILON}: pass a larger one.")
+    return result
 
 
 def nonnegative_epsilon(value: object, name: str = "epsilon") -> float:
