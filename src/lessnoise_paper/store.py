@@ -88,16 +88,17 @@ def save(out: Path, experiment: Experiment, parameters: Numbers, result: Result,
         "private": False,
         "seconds": round(seconds, 2),
         "files": {name: sha256(content) for name, content in result.files.items()},
-        "digest": _digest(result.numbers),
         "numbers": result.numbers,
     }
+    record["digest"] = _digest(record)
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
     files = {f"{FIGURES}/{name}": content for name, content in result.files.items()}
     write_folder(out, {**files, f"{DATA}/{experiment.name}.json": text.encode()}, force=True)
 
 
-def _digest(numbers: object) -> str:
-    return sha256(json.dumps(numbers, sort_keys=True).encode())
+def _digest(record: dict[str, Any]) -> str:
+    """The hash of everything else in a record: an edited number is noticed, and computed again."""
+    return sha256(json.dumps({**record, "digest": None}, sort_keys=True).encode())
 
 
 def load(out: Path, experiment: Experiment, parameters: Numbers) -> dict[str, Any] | None:
@@ -106,7 +107,7 @@ def load(out: Path, experiment: Experiment, parameters: Numbers) -> dict[str, An
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         good = record["fingerprint"] == fingerprint(experiment, parameters)
-        if not good or record["digest"] != _digest(record["numbers"]):
+        if not good or record["digest"] != _digest(record):
             return None
         for name, digest in record["files"].items():
             if sha256((out / FIGURES / name).read_bytes()) != digest:

@@ -75,7 +75,7 @@ class Job:
     kernels: Any
     threads: int | None
     shape: tuple[int, ...]
-    behind: Behind | None
+    behind: Behind | None = None
 
     @property
     def blur(self) -> float:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _HELD = 64  # blocks in memory at a time
 
 
-@dataclass
+@dataclass(kw_only=True)
 class StreamedJob(Job):
     """A job whose values come from ``read(start, count)``, a few blocks at a time, and whose output goes to ``write``.
 
@@ -87,7 +87,7 @@ def prepare_streamed(
     held = output(None, (min(total, _HELD * BLOCK),), dtype)
     values = held.view()
     values.setflags(write=False)
-    job = StreamedJob(values, held, stream, form.density, grid, MARGIN, compiled, None, shape, None, total, read)
+    job = StreamedJob(values, held, stream, form.density, grid, MARGIN, compiled, None, shape, total=total, read=read)
     job.check()
 
     def draw(write: Write) -> None:
