@@ -257,4 +257,4 @@ def test_everything_that_can_be_read_back_is_tried():
     tried = {kind.__name__ for kind in tried if kind is not None} | {law.__name__ for law in laws._KINDS.values()}
     assert classes - {"Law", "Plain"} <= tried
     kinds = {values["kind"] for reader, _, values in EXAMPLES if reader is laws.law_from_dict}
-    assert kinds == set(laws._KINDS)
+    assert kinds == {kind for kind in laws._KINDS if not kind.startswith("test-")}  # laws of other tests

@@ -192,7 +192,7 @@ def test_a_name_that_no_file_can_hold_costs_nothing(ledger, tmp_path):
     words = ["histogram", tmp_path / "in.csv", "--x", "\udcff", "--bins", 2, "--bounds", "0:1", *GOAL[2:]]
     words += ["--out", tmp_path / "d", "--format", "csv", "--ledger", ledger.path]
     result = CliRunner().invoke(app, [str(word) for word in words])
-    assert "is not text that a file can hold" in one_sentence(result, 2)
+    assert "is not valid Unicode" in one_sentence(result, 2)
     assert ledger.count() == 0
 
 

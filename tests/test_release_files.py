@@ -313,7 +313,7 @@ def test_inputs_and_ledgers_are_not_replaced(tmp_path):
     for ending in ("", "-journal", "-wal"):
         place = Path(f"{ledger.path}{ending}")
         assert f"would replace ledger{ending}=" in refused("release", first, place, *GOAL, *pay)
-    assert "would replace ledger=" in refused("ledger", "export", ledger.path, ledger.path, "--force")
+    assert "is a file of the ledger itself" in refused("ledger", "export", ledger.path, ledger.path, "--force")
     counts = ["--x", "x", "--bins", 2, "--bounds", "0:1", "--epsilon", 1, "--delta", 1e-6, "--out", tmp_path]
     for data in ("counts.csv", "c*.csv"):
         words = ["histogram", tmp_path / data, *counts, "--format", "csv", *pay]

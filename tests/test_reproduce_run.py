@@ -270,7 +270,7 @@ def test_words_do_not_count_as_code_and_numbers_do(monkeypatch):
         for name, content in store._sources(store.resources.files(package), f"{package}/")
     }
     assert "lessnoise_paper/sections/counts.py" in sources
-    assert "lessnoise_paper/studies/uber.py" in sources
+    assert "lessnoise_paper/experiments/uber.py" in sources
     assert "lessnoise/mechanism/mechanism.py" in sources
     assert any(name.endswith(".json") for name in sources)
 
@@ -281,7 +281,7 @@ def test_words_do_not_count_as_code_and_numbers_do(monkeypatch):
 
     unchanged = hashed("")
     assert hashed("lessnoise_paper/sections/counts.py") == hashed("lessnoise/cli/app.py") == unchanged
-    assert hashed("lessnoise_paper/studies/uber.py") != unchanged
+    assert hashed("lessnoise_paper/experiments/uber.py") != unchanged
     assert hashed("lessnoise/mechanism/mechanism.py") != unchanged
 
 
@@ -322,7 +322,7 @@ def test_the_command_lists_its_names(command):
     ended = command("--list")
     assert ended.exit_code == 0
     assert [line.split()[0] for line in ended.output.splitlines()] == ["fig-one", "fig-two", "fig-three"]
-    assert [entry["work"] for entry in json.loads(command("--list", "--json").output)] == ["one", "two", "three"]
+    assert [entry["experiment"] for entry in json.loads(command("--list", "--json").output)] == ["one", "two", "three"]
 
 
 def test_the_command_refuses_unknown_names_and_foreign_pages(command, tmp_path):
@@ -349,4 +349,4 @@ def test_times_are_recorded(toy, tmp_path, monkeypatch):
     clock = iter(range(0, 1000, 7))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
     run = reproduce(tmp_path, jobs=1)
-    assert all(outcome.record["seconds"] > 0 for outcome in run.outcomes.values())
+    assert all(outcome.seconds > 0 for outcome in run.outcomes.values())

@@ -82,9 +82,10 @@ def show(
 
     if plot is not None:
         picture.check_format(plot)
-        check_free([plot], force)
     ledger = Ledger.open(path)
-    _check_target(plot, ledger)
+    if plot is not None:
+        _check_target(plot, ledger)
+        check_free([plot], force)
     records = ledger.records()
     moments = history(ledger, points, records)
     spent, spent_delta = ledger.spent(), ledger.spent_delta()
@@ -194,10 +195,10 @@ def export(
     from lessnoise.files import check_free, write_together
     from lessnoise.ledger import Ledger
 
-    if target is not None:
-        check_free([target], force)
     ledger = Ledger.open(path)
-    _check_target(target, ledger)
+    if target is not None:
+        _check_target(target, ledger)
+        check_free([target], force)
     records = [
         {
             "id": record.id,
@@ -220,9 +221,9 @@ def export(
         console().print(f"wrote {len(records)} records to {target}", soft_wrap=True, markup=False)
 
 
-def _check_target(target: Path | None, ledger: Ledger) -> None:
+def _check_target(target: Path, ledger: Ledger) -> None:
     """No force is enough to write over the ledger itself."""
     from lessnoise.errors import InvalidInput
 
-    if target is not None and ledger.is_kept_in(target):
+    if ledger.is_kept_in(target):
         raise InvalidInput(f"output={target} is a file of the ledger itself: choose another name.")

@@ -13,6 +13,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.report import text
 from lessnoise_paper.commands.page import write_page
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
+from lessnoise_paper.experiments.pca import ADDED
 from lessnoise_paper.model import Settings
 from lessnoise_paper.registry import COMPONENTS
 
@@ -72,7 +73,7 @@ def pca(
 def _print_tables(numbers: Numbers) -> None:
     from rich.table import Table
 
-    result, out = PcaStudy.from_dict(numbers), console()
+    result, out = PcaStudy.from_dict({name: value for name, value in numbers.items() if name not in ADDED}), console()
     ends = sorted({point.axis for point in result.points})
     shown = [ends[0], ends[-1]] if len(ends) > 1 else ends
     for part, title in PARTS.items():

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
 
 
+ADDED = ("repetitions", "trace", "pictures")
+"""Numbers beside those of the study itself."""
+
+
 def run(
     folder: str | None,
     progress: Progress | None,
@@ -43,7 +47,7 @@ def run(
     pictures = {
         f"pca-{name}.svg": svg(draw(study)) for name, draw in FIGURES.items() if name != "components" or study.image
     }
-    more = {
+    more = {  # beside what PcaStudy.from_dict reads
         "repetitions": len(study.points[0].deviations),
         "trace": float((chosen.rows**2).sum() / len(chosen.rows)),
         "pictures": sorted(pictures),

@@ -25,7 +25,7 @@ def verdict_of(values: Numbers) -> Verdict:
     """The verdict in a row's plain values: under "verdict", or in the row itself."""
     found = values["verdict"] if isinstance(values.get("verdict"), dict) else values
     exact = Bracket.from_dict(found["exact"])
-    claimed = Guarantee.from_dict(found["claimed"])
+    claimed = Guarantee.from_dict({name: found["claimed"][name] for name in ("epsilon", "delta", "neighbours")})
     return Verdict(exact.upper <= claimed.delta, claimed, exact)
 
 

@@ -94,7 +94,8 @@ def read(name: str, folder: Path | None = None) -> dict[str, Any] | None:
     try:
         result = validation.json_object(path.read_text(encoding="utf-8"), "results")
         for run in validation.entries("runs", result.get("runs")):
-            validation.fields(run, ("epsilon", "train", "test"), "run", optional=None)
+            needed = ("train", "test") if name == "strong" else ("epsilon", "train", "test")
+            validation.fields(run, needed, "run", optional=None)
     except ValueError as error:
         raise InvalidInput(f"results={path} cannot be read ({error}): make it again with --rerun.") from None
     return result

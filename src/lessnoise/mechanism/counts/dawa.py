@@ -213,7 +213,8 @@ def _(
 
 def _checked(law: Dawa, value: Array) -> Array:
     """Refuse, before anything is drawn, counts beyond the grid of a noisy cost or total."""
-    total = float(np.abs(value).sum())
+    with np.errstate(over="ignore"):  # an infinite total is refused below
+        total = float(np.abs(value).sum())
     forms, exponent = [_total_noise(law)], 0.0
     if law.noise == "safe":
         exponent = law.epsilon1 * (total + law.cells / law.epsilon2)

@@ -92,7 +92,7 @@ class DiscreteGaussian(Plain):
         if max(self.numerator, self.denominator) >= _MOST_DIGITS:
             raise InvalidInput(
                 f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about "
-                "the same ratio."
+                "the same ratio, or use a smaller epsilon."
             )
         if self.variance_parameter > LARGEST_SIGMA**2:
             raise InvalidInput(

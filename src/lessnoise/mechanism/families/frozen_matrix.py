@@ -13,6 +13,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +129,10 @@ class Deviations:
     counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        given, sizes = validation.entries("values", self.values), validation.entries("counts", self.counts)
+        given, sizes = self.values, self.counts
+        for name, part in (("values", given), ("counts", sizes)):
+            if not isinstance(part, (list, tuple)):
+                raise InvalidInput(f"{name}={shown(part)} is not a list: pass one.")
         if len(given) != len(sizes):
             raise InvalidInput(
                 f"values and counts have lengths {len(given)} and {len(sizes)}: pass as many counts as values."
