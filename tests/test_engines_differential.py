@@ -130,7 +130,7 @@ def spark_sources(session, given, folder):
 
 def test_postgresql_gives_the_answers_of_numpy(postgres):  # noqa: F811
     rng = generator("postgres")
-    names = [name for name in frames.NAMES if len(name.encode()) <= 63]
+    names = [name for name in frames.NAMES if len(name.encode()) <= 63 and name != "ctid"]  # which is the server's
     for place, kind in enumerate(("float64", "int64", "float32")):
         given = frame(rng, rows=40, names=names, kind=kind, users=["texts", "numbers"][place % 2])
         fill(postgres, f"t{place}", frames.without_doubles(given.table))

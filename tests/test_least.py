@@ -319,13 +319,3 @@ def test_optimality_where_it_has_no_meaning():
     ):
         with pytest.raises(ln.InvalidInput, match=words):
             _ = mechanism.optimality
-
-
-def test_bounds_are_remembered(empty_cache, monkeypatch):
-    from lessnoise.mechanism.least import optimum
-
-    optimum.proved_bound.cache_clear()
-    first = ln.loss_lower_bound(**target(3, 4.0))
-    optimum.proved_bound.cache_clear()
-    monkeypatch.setattr(optimum, "_compute", None)
-    assert ln.loss_lower_bound(**target(3, 4.0)) == first

@@ -114,6 +114,15 @@ def test_an_array_that_does_not_fit_into_memory_costs_nothing(ledger, monkeypatc
     assert ledger.count() == 0
 
 
+def test_memory_that_the_noise_needs_beside_its_output_is_there_before_the_payment(ledger, monkeypatch):
+    tree = ln.hb(epsilon=0.5, shape=64, l1_sensitivity=1)
+    monkeypatch.setattr(np, "ones", fails(MemoryError()))
+    LAPLACE.release(np.arange(4.0), ledger=ledger)  # needs none
+    with pytest.raises(MemoryError):
+        tree.release(np.zeros(64), ledger=ledger)
+    assert ledger.count() == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
 @pytest.mark.parametrize("command", ["release", "histogram"])
 def test_a_disk_without_room_costs_nothing(ledger, tmp_path, command):

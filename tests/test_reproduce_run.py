@@ -96,6 +96,7 @@ def test_changed_code_is_computed_again(toy, tmp_path, monkeypatch):
     [
         ("data/two.json", b'{"work": "two"'),
         ("data/two.json", b"[]"),
+        ("data/two.json", 10**5 * b"["),
         ("data/two.json", None),
         ("figures/two.svg", b"<svg></svg>"),
         ("figures/two.svg", None),
@@ -110,6 +111,16 @@ def test_a_damaged_result_is_computed_again_and_others_are_kept(toy, tmp_path, f
     run = reproduce(tmp_path, jobs=1)
     assert statuses(run) == {"one": "kept", "two": "made", "three": "kept"}
     assert (tmp_path / "figures" / "two.svg").read_bytes() == PICTURE
+
+
+def test_an_edited_number_is_computed_again(toy, tmp_path):
+    first = reproduce(tmp_path, jobs=1)
+    file = tmp_path / "data" / "two.json"
+    record = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**record, "numbers": {"value": 1e9}}))
+    run = reproduce(tmp_path, jobs=1)
+    assert statuses(run) == {"one": "kept", "two": "made", "three": "kept"}
+    assert run.outcomes["two"].numbers == first.outcomes["two"].numbers
 
 
 def test_an_interrupted_run_loses_only_what_was_under_way(toy, tmp_path):

@@ -99,6 +99,9 @@ def test_a_download_is_checked_and_kept(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.csv"))
     assert read_public("it", (FILE,)) == read_public("it", (FILE,)) == CONTENT
     assert asked == [FILE.url] * 2
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("LESSNOISE_CACHE", str(tmp_path / "a file"))  # no folder: used, not kept
+    assert read_public("it", (FILE,)) == CONTENT
 
 
 @pytest.mark.skipif(fetch.VARIABLE not in os.environ, reason="the Uber file is not here")

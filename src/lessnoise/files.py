@@ -113,9 +113,10 @@ class Staged:
         return [temporary if temporary.exists() else path for path, temporary in self.temporary.items()]
 
     def discard(self) -> None:
-        """Remove what has no name of its own."""
+        """Remove what has no name of its own; if that fails, the files are in their places all the same."""
         for temporary in self.temporary.values():
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
 
 @contextlib.contextmanager

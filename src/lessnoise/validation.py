@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_DIMENSION = 10**12
 MAX_AXES = 32  # of a NumPy array, in every version
+SMALLEST_EPSILON = 1e-300
 SMALLEST_DELTA = 1e-200
 WHOLE = 2**53
 """Every whole number up to this one is a float64, and not every one beyond."""
@@ -67,7 +68,10 @@ def _normal(name: str, value: float) -> float:
 
 def epsilon(value: object, name: str = "epsilon") -> float:
     """A privacy loss bound for calibration: finite and above zero; never rounded up."""
-    return positive(name, value, -math.inf)
+    result = positive(name, value, -math.inf)
+    if result < SMALLEST_EPSILON:
+        raise InvalidInput(f"{name}={shown(value)} is below {SMALLEST_EPSILON}: pass a larger one.")
+    return result
 
 
 def nonnegative_epsilon(value: object, name: str = "epsilon") -> float:

@@ -24,10 +24,15 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
 
     from lessnoise.cli.terminal import Console, literal
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("starting", total=None)
+    bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    task = bar.add_task("starting", total=None)
 
-        def report(label: str, done: int, total: int) -> None:
-            bar.update(task, description=literal(printable(label)), completed=done, total=total)
+    def report(label: str, done: int, total: int) -> None:
+        bar.update(task, description=literal(printable(label)), completed=done, total=total)
 
+    bar.start()
+    try:
         yield report
+    finally:
+        with contextlib.suppress(OSError):  # the terminal may be gone, and the work is done all the same
+            bar.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -9,7 +10,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from lessnoise.errors import InvalidInput
+from lessnoise.errors import InvalidInput, LessnoiseError
 
 VARIABLE = "LESSNOISE_DATA"
 _TIMEOUT = 30.0
@@ -84,8 +85,9 @@ def _download(title: str, files: tuple[PublicFile, ...], cache: Path | None) -> 
     if cache is not None:
         from lessnoise.files import write_together
 
-        cache.mkdir(parents=True, exist_ok=True)
-        write_together({cache / file.names[0]: lambda target: target.write(content)}, force=True)
+        with contextlib.suppress(OSError, LessnoiseError):  # then it is downloaded again the next time
+            cache.mkdir(parents=True, exist_ok=True)
+            write_together({cache / file.names[0]: lambda target: target.write(content)}, force=True)
     return content
 
 

@@ -92,8 +92,7 @@ def _check(query: Query, unit: Unit, data: Mapping[str, NDArray[Any]]) -> None:
 def kind_of(values: NDArray[Any]) -> tuple[str, str]:
     """What a column holds; one of Python objects must hold one kind of them, as 1, 1.0, True and "1" mix badly."""
     if values.dtype != object:
-        kind = _KINDS.get(values.dtype.kind, OTHER)
-        return kind, "str" if kind == TEXT else str(values.dtype)  # a type such as <U7 tells how long a text is
+        return _KINDS.get(values.dtype.kind, OTHER), str(values.dtype)
     found = {type(value) for value in values.tolist() if not is_missing(value)}
     if all(issubclass(each, str) for each in found):
         return TEXT, "object"

@@ -159,7 +159,7 @@ class Watch:
         losses = self._each(outputs, targets, now.rows)
         value = _Mean.apply(losses) if self._mean else losses.sum()
         if not self.proved and now.rows > 1:
-            self._check_loss(losses.detach(), outputs, targets)
+            self._check_loss(losses.detach().double(), outputs, targets)
             now.expected = torch.autograd.grad(
                 value, now.outputs, retain_graph=True, allow_unused=True, materialize_grads=True
             )
@@ -204,7 +204,8 @@ class Watch:
             whole = self._loss(outputs, *targets)
         if whole.numel() != 1 or not whole.isfinite():
             return
-        if not any(close(whole.reshape(()), own, 1e-2) for own in (losses.mean(), losses.sum())):
+        share = _AGREE.get(whole.dtype, 1e-2)
+        if not any(close(whole.reshape(()), own, share) for own in (losses.mean(), losses.sum())):
             raise InvalidInput(
                 f"loss={_name(self._loss)} of a batch is neither the mean nor the sum of its records' losses: it "
                 "mixes records, or divides by something of the batch, as class weights and ignore_index do with "

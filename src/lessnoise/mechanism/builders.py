@@ -19,7 +19,7 @@ from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import log_gamma_ratio
-from lessnoise.mechanism.target import Target
+from lessnoise.mechanism.target import Target, representable
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.target import Shape
@@ -81,7 +81,8 @@ def r1smg(
             stacklevel=2,
         )
     # Theorem 5: sigma_* = 2 D^2 / (eps psi).
-    sigma_star = 2.0 * target.sensitivity**2 / (target.epsilon * r1smg_psi(dimension, target.delta))
+    with representable(epsilon=target.epsilon, delta=target.delta, sensitivity=target.sensitivity):
+        sigma_star = 2.0 * target.sensitivity**2 / (target.epsilon * r1smg_psi(dimension, target.delta))
     law = Radial(1.0, 2.0, math.sqrt(2.0 * sigma_star))
     return target.mechanism("r1smg-published", law, "Ji & Li 2024, Theorem 5")
 
@@ -220,8 +221,9 @@ def laplace(
     """
     epsilon, sensitivity = validation.epsilon(epsilon), validation.sensitivity(sensitivity)
     relation = Neighbours.of(neighbours)
-    scale = sensitivity / epsilon
-    while Fraction(scale) * Fraction(epsilon) < Fraction(sensitivity):  # the quotient may have been rounded down
-        scale = math.nextafter(scale, math.inf)
+    with representable(epsilon=epsilon, sensitivity=sensitivity):
+        scale = sensitivity / epsilon
+        while Fraction(scale) * Fraction(epsilon) < Fraction(sensitivity):  # the quotient may have been rounded down
+            scale = math.nextafter(scale, math.inf)
     claim = Claim(epsilon, 0.0, relation, "Dwork, McSherry, Nissim & Smith 2006")
     return Mechanism("laplace", Laplace(scale), validation.shape(shape), sensitivity, relation, claim)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lessnoise.errors import LessnoiseError
 from lessnoise.mechanism.curve import delta_of, gaussian
+from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
 from lessnoise.mechanism.curve.inversion import invert
 from lessnoise.mechanism.law import Radial
 
 if TYPE_CHECKING:
     from lessnoise.guarantees import Bracket
+
+_MOST_CELLS = 400_000  # some 50 times what an ordinary target takes
 
 
 def radial_scale(*, dimension: int, k: float, p: float, epsilon: float, delta: float, sensitivity: float) -> float:
@@ -34,16 +38,19 @@ def _unit_scale(dimension: int, k: float, p: float, epsilon: float, delta: float
         return math.sqrt(2.0) * sigma
 
     def curve(x: float, tolerance: float) -> Bracket:
-        return delta_of(Radial(k, p, math.exp(x)), dimension, 1.0, epsilon, tolerance)
+        # Computed anew, so that the work, which is limited, does not depend on what was asked before.
+        return delta_of.__wrapped__(Radial(k, p, math.exp(x)), dimension, 1.0, epsilon, tolerance)
 
     # Start where the mean squared radius is that of the Gaussian, or at the pure scale if that is less.
     shape = k / p
     start = math.log(sigma) + 0.5 * math.log(dimension) - math.log(max(shape, 1.0)) / p
-    found = invert(curve, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
-    if not (math.isfinite(found.lower) and math.isfinite(found.upper)):
+    found = None
+    with suppress(TooMuchWork), at_most(_MOST_CELLS):
+        found = invert(curve, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
+    if found is None or not (math.isfinite(found.lower) and math.isfinite(found.upper)):
         raise LessnoiseError(
             f"no scale of the radial member k={k:g}, p={p:g} was found for epsilon={epsilon:g}, delta={delta:g}, "
-            f"M={dimension}: choose k and p nearer to the Gaussian's (k=M, p=2)."
+            f"M={dimension}: choose k and p nearer to the Gaussian's (k=M, p=2), or a less extreme target."
         )
     pure = 1.0 / epsilon if k == dimension and p == 1.0 else math.inf  # the l2 mechanism with delta = 0
     return min(math.exp(found.upper), pure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
@@ -190,15 +190,17 @@ class Mechanism(Plotted):
         needed = ("name", "noise", "shape", "sensitivity", "neighbours", "claim")
         values = validation.fields(values, needed, "description", optional=("design",), schema=SCHEMA)
         claim = values["claim"]
-        return cls(
+        found = cls(
             name=values["name"],
             law=law_from_dict(values["noise"]),
             shape=values["shape"],
             sensitivity=values["sensitivity"],
             neighbours=values["neighbours"],
             claim=None if claim is None else Claim.from_dict(claim),
-            design=Design.from_dict(values["design"]) if "design" in values else None,
         )
+        if "design" not in values:
+            return found
+        return replace(found, design=Design.from_dict(values["design"], found.law, found.dimension))
 
     def to_json(self) -> str:
         """One line of JSON; floats survive exactly."""

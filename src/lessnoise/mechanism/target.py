@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lessnoise.mechanism.law import Law
 
     Shape = int | Sequence[int]
+
+
+@contextmanager
+def representable(**given: float) -> Iterator[None]:
+    """Around the formula of a scale: what overflows, or divides by a number that has become 0, is refused."""
+    try:
+        yield
+    except ArithmeticError:
+        values = ", ".join(f"{name}={value:g}" for name, value in given.items())
+        raise InvalidInput(f"{values} ask for noise that no double can hold: choose less extreme ones.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
-from lessnoise.mechanism.sampling import prepare_noise, values_drawn
+from lessnoise.mechanism.sampling import is_streamed, prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.payment import Payment
@@ -19,7 +21,6 @@ from lessnoise.shown import Plotted
 if TYPE_CHECKING:
     import os
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.ledger import Ledger, Receipt
@@ -85,6 +86,8 @@ def release(
     if threads is not None:
         validation.whole_number("threads", threads)
     drawing = prepare_noise(mechanism.law, checked, stream, out=out, threads=threads)
+    if ledger is not None:
+        _check_memory(mechanism)
     with Payment(ledger) as payment:
         payment.spend(mechanism, partition)
         noisy = drawing()
@@ -123,6 +126,12 @@ def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, parti
         raise InvalidInput(
             "rng= and ledger= do not go together: a release from a seeded generator is not private, so leave one out."
         )
+
+
+def _check_memory(mechanism: Mechanism) -> None:
+    """Noise that is not simply added needs room beside its output: take it once, and give it back, before paying."""
+    if not is_streamed(mechanism.law, mechanism.shape):
+        np.ones(2 * values_drawn(mechanism.law, mechanism.dimension) + 6 * mechanism.dimension)
 
 
 def _refuse_impossible(certificate: Certificate) -> None:

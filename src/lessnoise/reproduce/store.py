@@ -85,16 +85,17 @@ def save(out: Path, work: Work, parameters: Numbers, made: Made, seconds: float)
         "private": False,
         "seconds": round(seconds, 2),
         "pictures": {name: sha256(content) for name, content in made.pictures.items()},
-        "digest": _digest(made.numbers),
         "numbers": made.numbers,
     }
+    record["digest"] = _digest(record)
     text = json.dumps(record, indent=1, allow_nan=False) + "\n"
     pictures = {f"{FIGURES}/{name}": content for name, content in made.pictures.items()}
     write_folder(out, {**pictures, f"{DATA}/{work.name}.json": text.encode()}, force=True)
 
 
-def _digest(numbers: object) -> str:
-    return sha256(json.dumps(numbers, sort_keys=True).encode())
+def _digest(record: dict[str, Any]) -> str:
+    """The hash of everything else in a record: an edited number is noticed, and computed again."""
+    return sha256(json.dumps({**record, "digest": None}, sort_keys=True).encode())
 
 
 def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
@@ -102,7 +103,7 @@ def load(out: Path, work: Work, parameters: Numbers) -> dict[str, Any] | None:
     path = out / DATA / f"{work.name}.json"
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if record["fingerprint"] != fingerprint(work, parameters) or record["digest"] != _digest(record["numbers"]):
+        if record["fingerprint"] != fingerprint(work, parameters) or record["digest"] != _digest(record):
             return None
         for name, digest in record["pictures"].items():
             if sha256((out / FIGURES / name).read_bytes()) != digest:

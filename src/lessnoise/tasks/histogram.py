@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,8 @@ from lessnoise.release.payment import Payment
 from lessnoise.release.release import Release
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -76,15 +76,18 @@ class HistogramRelease:
             "postprocess": list(self.postprocess),
         }
 
-    def save(self, folder: Path, formats: Sequence[str] = ("parquet",), force: bool = False) -> list[Path]:
+    def save(
+        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",), force: bool = False
+    ) -> list[Path]:
         """Write the counts, a picture, and the certificate with the SHA-256 of these files: all of them or none."""
+        folder = Path(folder)
         check_folder(folder, formats, force)
         made = contents(self, formats)
         with reserved(made, folder, force) as staged:
             return write_staged(made, folder, staged, Payment(None))
 
     @staticmethod
-    def verify(folder: Path) -> Certificate:
+    def verify(folder: str | os.PathLike[str]) -> Certificate:
         """The certificate of a folder that :meth:`save` wrote, if every file in it is the one that was saved with it.
 
         >>> import pathlib, tempfile
@@ -95,6 +98,7 @@ class HistogramRelease:
         >>> certificate.guarantee == made.certificate.guarantee
         True
         """
+        folder = Path(folder)
         place = folder / CERTIFICATE
         if not place.is_file():
             raise InvalidInput(f"folder={folder} has no {CERTIFICATE}: pass a folder that save wrote.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -29,6 +29,7 @@ from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.mechanism.target import representable
 from lessnoise.noise.core import check_out
 
 if TYPE_CHECKING:
@@ -163,9 +164,10 @@ def hb(
         delta = validation.delta_or_zero(delta)
         if delta:
             raise InvalidInput(f'delta={delta:g} is of no use to Laplace noise: leave it out or pass noise="gaussian".')
-        scale = unit.height * sensitivity / epsilon
-        while Fraction(scale) * Fraction(epsilon) < unit.height * Fraction(sensitivity):
-            scale = math.nextafter(scale, math.inf)
+        with representable(epsilon=epsilon, l1_sensitivity=sensitivity):
+            scale = unit.height * sensitivity / epsilon
+            while Fraction(scale) * Fraction(epsilon) < unit.height * Fraction(sensitivity):
+                scale = math.nextafter(scale, math.inf)
         source = SOURCE
     else:
         delta = validation.delta(delta)
@@ -333,7 +335,7 @@ def leaf_variance(law: Hierarchy) -> float:
     for level in range(1, h + 1):
         dimensions = k if level == 1 else k**level - k ** (level - 1)
         total += Fraction(dimensions, sum(k ** (h - m) for m in range(level, h + 1)))
-    node = 2.0 * law.scale**2 if law.noise == "laplace" else law.scale**2
+    node = (2.0 if law.noise == "laplace" else 1.0) * law.scale * law.scale
     return float(total / k**h) * node
 
 
@@ -343,7 +345,7 @@ def _(law: Hierarchy, dimension: int, order: int) -> float:
         raise InvalidInput(
             f"order={order}: of the loss of a tree of counts only the mean is computed; draw releases for the rest."
         )
-    return math.log(dimension) + math.log(leaf_variance(law))
+    return math.log(dimension) + math.log(leaf_variance(replace(law, scale=1.0))) + 2.0 * math.log(law.scale)
 
 
 @quantile.register(Hierarchy)

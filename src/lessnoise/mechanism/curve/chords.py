@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from lessnoise.errors import LessnoiseError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -16,12 +20,39 @@ if TYPE_CHECKING:
     Nodes = TypeVar("Nodes", bound=tuple[Array, ...])
 
 MAX_CELLS = 500_000
+_MANY_CELLS = 10_000  # from here on, splitting that does not narrow the bracket ends
+_PATIENCE = 4  # rounds without a tenth less
 _SUMMING = 1e-14
 
 # Widening of every integrated bracket on both sides, far beyond the errors that are accounted for: a defect of this
 # size in some build of a special function cannot turn a guarantee false. It costs at most as much noise.
 MARGIN = 1e-5
 BENT = 20.0  # a chord may be off by at most e^20: one that has underflown to 0 hides no more than that times 5e-324
+
+
+_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)  # cells that may still be computed
+
+
+class TooMuchWork(LessnoiseError):
+    """A search asked for more cells than it was allowed."""
+
+
+@contextmanager
+def at_most(cells: int) -> Iterator[None]:
+    """Within this block sums may compute so many cells in all: a bound of time that is the same on every machine."""
+    token = _left.set([cells])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def _count(cells: int) -> None:
+    left = _left.get()
+    if left is not None:
+        left[0] -= cells
+        if left[0] < 0:
+            raise TooMuchWork("the curve takes too long to compute at so extreme a target")
 
 
 def log_chord(width: Array, start: Array, end: Array, log_ratio: Array) -> Array:
@@ -53,18 +84,25 @@ def adaptive_sum(
 
     ``evaluate`` gives the nodes at some points: a named tuple of arrays, the points first.
     ``cells`` gives the lower and upper integral between left and right nodes. The work ends once
-    the bracket is within ``tolerance`` (relative) or ``floor`` (absolute).
+    the bracket is within ``tolerance`` (relative) or ``floor`` (absolute), or where more cells do not narrow it, since
+    what is left is rounding.
     """
+    _count(len(grid))
     nodes = evaluate(grid)
     left, right = _select(nodes, slice(None, -1)), _select(nodes, slice(1, None))
     lower, upper = cells(left, right)
+    before, stalled = math.inf, 0
     while True:
         below, above = math.fsum(lower), math.fsum(upper)
-        if above - below <= max(tolerance * above, floor) or len(lower) > MAX_CELLS:
+        stalled = stalled + 1 if above - below > 0.9 * before else 0
+        before = above - below
+        in_vain = len(lower) > _MANY_CELLS and stalled >= _PATIENCE
+        if above - below <= max(tolerance * above, floor) or in_vain or len(lower) > MAX_CELLS:
             return below * (1.0 - _SUMMING), above * (1.0 + _SUMMING)
         split = worst_cells(upper - lower, 0.3 * tolerance * above)
         keep = ~split
         start, end = _select(left, split), _select(right, split)
+        _count(len(start[0]))
         middle = evaluate(0.5 * (start[0] + end[0]))
         new_left, new_right = _join(start, middle), _join(middle, end)
         new_lower, new_upper = cells(new_left, new_right)

@@ -29,6 +29,7 @@ from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import noise_form
+from lessnoise.mechanism.target import representable
 from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def correlated_gaussian(
     own_delta = noise_engine.reserved(delta, epsilon, dimension)
     sigma, step = gaussian.calibrate(epsilon, own_delta), 1e-13  # sigma = 1/mu
     while True:
-        unit = (0.5 * sensitivity * sigma) ** 2 * (root + 1.0)
+        with representable(epsilon=epsilon, delta=delta, sensitivity=sensitivity):
+            unit = (0.5 * sensitivity * sigma) ** 2 * (root + 1.0)
         law = CorrelatedGaussian(unit, unit * root)  # variances c^2 (sqrt d + 1)/(4 mu^2) and c^2 (d + sqrt d)/(4 mu^2)
         if law_delta(law, dimension, sensitivity, epsilon, 0.0).upper <= own_delta:
             break

@@ -48,6 +48,7 @@ from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
+from lessnoise.mechanism.target import representable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -325,7 +326,8 @@ def discrete_gaussian(
             f"sensitivity={sensitivity:g} is below 1, but two different integer arrays are at least 1 apart: pass "
             "the largest change that one individual can cause, a number of at least 1."
         )
-    sigma = gaussian.calibrate(epsilon, delta) * math.sqrt(budget)
+    with representable(epsilon=epsilon, delta=delta, sensitivity=sensitivity):
+        sigma = gaussian.calibrate(epsilon, delta) * math.sqrt(budget)
     if sigma > 2.0**55:  # half of what the law allows
         raise InvalidInput(
             f"epsilon={epsilon:g}, delta={delta:g}, sensitivity={sensitivity:g} need sigma={sigma:g}, too much for "

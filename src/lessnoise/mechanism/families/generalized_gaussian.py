@@ -296,7 +296,8 @@ def _exact_scale(p: float, dimension: int, epsilon: float, delta: float) -> floa
 @functools.lru_cache(maxsize=256)
 def _bounded_scale(p: float, dimension: int, epsilon: float, delta: float) -> float:
     """Smallest unit-sensitivity scale, within 1e-6, whose upper delta is within the target; the bounds fall with it."""
-    low = _exact_scale(p, 1, epsilon, delta) if p > 1.0 else 1.0 / epsilon
+    mantissa, exponent = math.frexp(_exact_scale(p, 1, epsilon, delta) if p > 1.0 else 1.0 / epsilon)
+    low = math.ldexp(math.floor(mantissa * 2.0**20), exponent - 20)  # in 20 bits, which the last digits of delta spare
     high = 2.0 * low
 
     def keeps(scale: float) -> bool:

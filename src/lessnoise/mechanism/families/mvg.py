@@ -19,7 +19,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian, orthonormal
-from lessnoise.mechanism.target import Target
+from lessnoise.mechanism.target import Target, representable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -75,7 +75,8 @@ def mvg_constants(*, epsilon: float, delta: float, sensitivity: float, shape: Sh
     gamma = _bound(bound, sensitivity)
     # alpha = (H_r + H_{r,1/2}) gamma^2 + 2 H_r gamma s2.
     harmonic, half = _harmonic(min(sizes), 1.0), _harmonic(min(sizes), 0.5)
-    alpha = (harmonic + half) * gamma**2 + 2.0 * harmonic * gamma * sensitivity
+    with representable(sensitivity=sensitivity, bound=gamma):
+        alpha = (harmonic + half) * gamma**2 + 2.0 * harmonic * gamma * sensitivity
     # beta = 2 (mn)^(1/4) H_r s2 zeta.
     zeta = _zeta(math.prod(sizes), delta)
     beta = 2.0 * math.prod(sizes) ** 0.25 * harmonic * sensitivity * zeta

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.law import Radial
-from lessnoise.mechanism.least.design import SMALLEST_GAIN, Design
+from lessnoise.mechanism.least.design import SMALLEST_GAIN, Design, describe
 from lessnoise.mechanism.least.goal import Goal
 from lessnoise.mechanism.target import Target
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.families.shells import Shells
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.mechanism.target import Shape
 
@@ -52,16 +50,6 @@ def least_noise(
     answer = find(target.dimension, target.epsilon, target.reserved_delta, target.sensitivity, goal)
     design = Design(goal.name, describe(answer.law, target.dimension), answer.note)
     return replace(target.mechanism(NAME, answer.law, OURS), design=design)
-
-
-def describe(law: Radial | Shells, dimension: int) -> str:
-    """A few words on a law that the search may choose."""
-    if not isinstance(law, Radial):
-        count = len(law.probabilities)
-        return f"{count} shells" if count > 1 else "a uniform ball"
-    if law.is_gaussian(dimension):
-        return "Gaussian"
-    return "l2 mechanism" if law.k == dimension and law.p == 1.0 else f"radial (k = {law.k:.4g}, p = {law.p:.4g})"
 
 
 def loss_lower_bound(

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import gaussian
+from lessnoise.mechanism.curve.chords import at_most
 from lessnoise.mechanism.curve.radial import RadialCurve
 from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.numerics import log_gamma_ratio
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     Point = NDArray[np.float64]
 
 _EVALUATIONS = 45
+_MOST_CELLS = 300_000  # an ordinary target takes 50,000
+LARGEST_POWER = 64.0  # beyond, the member is a uniform ball but for its rim
 
 
 class _Search:
@@ -37,10 +40,10 @@ class _Search:
         self.memory: list[tuple[float, float, float, float]] = []  # u, w, ln s, slope
 
     def shape(self, point: Point) -> tuple[float, float]:
-        """(k, p) from free coordinates: M - k = e^u (nothing below e^-6), p = e^w."""
+        """(k, p) from free coordinates: M - k = e^u (nothing below e^-6), p = e^w, both within limits."""
         excess = math.exp(float(point[0]))
         k = self.dimension - (excess if excess > 2.5e-3 else 0.0)
-        return max(k, 0.05 * self.dimension), math.exp(float(point[1]))
+        return max(k, 0.05 * self.dimension), min(math.exp(float(point[1])), LARGEST_POWER)
 
     def excess(self, k: float, p: float, log_scale: float) -> float:
         curve = RadialCurve(self.dimension, k, p, math.exp(log_scale), 1.0, self.epsilon)
@@ -82,12 +85,13 @@ def best_member(dimension: int, epsilon: float, delta: float, goal: Goal) -> Rad
     p = 2.0 - 1.0 / (1.0 + dimension / 15.0)
     start = np.array([math.log(0.3 + 0.02 * dimension), math.log(p)])
     simplex = np.array([start, start + np.array([1.0, 0.0]), start + np.array([0.0, 0.2])])
-    found = minimize(
-        search.cost,
-        start,
-        method="Nelder-Mead",
-        options={"initial_simplex": simplex, "maxfev": _EVALUATIONS, "xatol": 5e-3, "fatol": 1e-5},
-    )
+    with at_most(_MOST_CELLS):
+        found = minimize(
+            search.cost,
+            start,
+            method="Nelder-Mead",
+            options={"initial_simplex": simplex, "maxfev": _EVALUATIONS, "xatol": 5e-3, "fatol": 1e-5},
+        )
     k, p = search.shape(found.x)
     scale = radial_scale(dimension=dimension, k=k, p=p, epsilon=epsilon, delta=delta, sensitivity=1.0)
     return Radial(k, p, scale)

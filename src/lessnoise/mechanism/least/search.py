@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,11 @@ from lessnoise.mechanism.families.shells import Shells, calibrated
 from lessnoise.mechanism.law import Radial, law_from_dict
 from lessnoise.mechanism.least import family, store
 from lessnoise.mechanism.least.chain import Problem, newton
-from lessnoise.mechanism.least.design import SMALLEST_GAIN
+from lessnoise.mechanism.least.design import SMALLEST_GAIN, checked_note
 from lessnoise.mechanism.least.objective import Power, Ramp
 from lessnoise.mechanism.least.staircase import blended, design, solve, usable
 from lessnoise.mechanism.least.starts import TooManySteps, begin
+from lessnoise.mechanism.numerics import log_axial_constant
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.least.goal import Goal
@@ -30,10 +32,12 @@ LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
 PHASES = 8  # staircases in a mixture
 MOST_SHELLS = 4_000  # in a mixture
 PHASE_MATTERS = 2e-5  # in ln of the size: a mixture that costs more is not taken
+_WIDEST = 1e60  # sensitivities; no curve but the Gaussian's is computed for wider noise
 _SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
 _SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find
 
 FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+UNREADABLE = (LessnoiseError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Answer:
         law = law_from_dict(given["law"])
         if not isinstance(law, Radial | Shells):
             raise InvalidInput(f"law.kind={law.kind!r} is no answer of this search: solve again.")
-        return cls(law, validation.text("note", given["note"]))
+        return cls(law, checked_note(given["note"]))
 
 
 @functools.lru_cache(maxsize=256)
@@ -66,12 +70,27 @@ def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal:
         try:
             answer = Answer.from_dict(kept)
             answer.law.check_shape((dimension,))
-            return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
-        except LessnoiseError:
+            if _may_be_ours(answer.law, dimension, epsilon, delta, goal):
+                return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
+        except UNREADABLE:
             pass  # damaged: solve again
     answer = search(dimension, epsilon, delta, goal)
     store.save(question, answer.to_dict())
     return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
+
+
+def _may_be_ours(law: Radial | Shells, dimension: int, epsilon: float, delta: float, goal: Goal) -> bool:
+    """Before its curve is computed: of the kind that the search returns, and no worse than the Gaussian."""
+    law.check_shape((dimension,))
+    if isinstance(law, Radial) and not (
+        0.05 * dimension <= law.k <= dimension and 0.1 <= law.p <= family.LARGEST_POWER and law.scale > 0.0
+    ):
+        return False
+    return goal.log_size(law, dimension) <= goal.log_size(_normal(dimension, epsilon, delta), dimension) + 1e-9
+
+
+def _normal(dimension: int, epsilon: float, delta: float) -> Radial:
+    return Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.calibrate(epsilon, delta))
 
 
 def _stretched(
@@ -82,12 +101,17 @@ def _stretched(
         scaled = law.scaled(sensitivity * (1.0 + margin))
         if delta_of(scaled, dimension, sensitivity, epsilon).upper <= delta:
             return scaled
-    raise LessnoiseError(f"the law found does not keep epsilon={epsilon:g}, delta={delta:g}: remove the cache folder.")
+    raise LessnoiseError(
+        f"the law found for epsilon={epsilon:g}, delta={delta:g} does not keep them at sensitivity={sensitivity:g}: "
+        "choose a less extreme sensitivity."
+    )
 
 
 def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
     """Candidates in order of simplicity; each has a delta proved within the target."""
-    normal = Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.calibrate(epsilon, delta))
+    normal = _normal(dimension, epsilon, delta)
+    if normal.scale > _WIDEST:
+        return Answer(normal, f"all but the Gaussian was left out (noise of {normal.scale:.0e} sensitivities)")
     candidates: list[Radial | Shells] = [normal]
     notes = []
     with np.errstate(all="ignore"):
@@ -107,6 +131,11 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
                 candidates.append(family.best_member(dimension, epsilon, delta, goal))
             except FAILURES as failure:
                 notes.append(_sentence("the radial family", failure))
+        if not any(isinstance(law, Shells) for law in candidates) and dimension <= LARGEST_STAIRCASE:
+            try:
+                candidates.append(_ball(dimension, epsilon, delta))
+            except FAILURES as failure:
+                notes.append(_sentence("the uniform ball", failure))
     kept = [law for law in candidates if delta_of(law, dimension, 1.0, epsilon).upper <= delta]
     if len(kept) < len(candidates):
         notes.append("a candidate was not certified and has been left out")
@@ -134,8 +163,14 @@ def _choose(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> Ra
 
 
 def _sentence(what: str, failure: Exception) -> str:
-    reason = str(failure) or type(failure).__name__
+    reason = re.sub(r"[\s();]+", " ", str(failure)).strip(" .")[:120] or type(failure).__name__
     return f"{what} was left out ({reason})"
+
+
+def _ball(dimension: int, epsilon: float, delta: float) -> Shells:
+    """Uniform in a ball: one delta at every epsilon, and nearly the least noise where epsilon is tiny beside it."""
+    radius = math.exp(log_axial_constant(dimension)) / delta  # moved by 1, a large ball leaves this share behind
+    return calibrated(Shells(dimension, (0.0, radius), (1.0,)), sensitivity=1.0, epsilon=epsilon, delta=delta)
 
 
 def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:

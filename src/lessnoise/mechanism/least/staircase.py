@@ -280,4 +280,6 @@ def design(dimension: int, epsilon: float, target: float, objective: Objective) 
     """The problem a hair below epsilon, so that rounding of the heights cannot break the ties h(a) = e^eps h(b)."""
     size = epsilon * MAX_STEPS + dimension * 20.0 + 2000.0
     slack = 2.0**-52 * (40.0 * dimension + 40.0 * size + 20.0 * MAX_STEPS)
+    if slack > 0.5 * epsilon:
+        raise TooManySteps("the steps of so small an epsilon drown in rounding")
     return Problem(dimension, epsilon - slack, target, objective)

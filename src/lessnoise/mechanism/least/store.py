@@ -2,7 +2,8 @@
 
 One small JSON file an answer, named by a hash of the question and of the version of the method. Files appear complete
 or not at all, so parallel processes are safe. A folder that cannot be written, or a damaged file, costs time only: the
-answer is computed again, and every law that comes from here has its privacy computed again before it is used.
+answer is computed again. What is read is material for a computation and never a result: a law has its privacy computed
+again before it is used, and a lower bound is what its proof gives when it is gone through again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
 from lessnoise import files
+from lessnoise.errors import LessnoiseError
 
-VERSION = 3
+VERSION = 4
+LARGEST = 4 * 2**20  # bytes of an answer
 VARIABLE = "LESSNOISE_CACHE"
 
 
@@ -38,7 +42,7 @@ def load(question: dict[str, Any]) -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(_read(path))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.get("question") != question or not isinstance(record.get("answer"), dict):
@@ -53,9 +57,21 @@ def save(question: dict[str, Any], answer: dict[str, Any]) -> None:
     if path is None:
         return
     text = json.dumps({"question": question, "answer": answer}).encode()
-    with contextlib.suppress(OSError):
+    if len(text) > LARGEST:
+        return
+    with contextlib.suppress(OSError, LessnoiseError):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_together({path: lambda file: file.write(text)}, force=True)
+
+
+def _read(path: Path) -> bytes:
+    """The content of an ordinary file of a sensible size: no pipe that never ends, no link to somewhere else."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            raise OSError("no answer of ours")
+        return file.read(LARGEST)
 
 
 def _path(question: dict[str, Any]) -> Path | None:

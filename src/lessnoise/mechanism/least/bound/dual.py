@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Indices = NDArray[np.int64]
 
+TOLERANCE = 1e-3  # of the proof
 _MARGIN = 2e-4
 
 
@@ -159,7 +160,7 @@ class Dual:
             self.tables(coefficients),
         )
         minimum = proof.minimum(tolerance, seconds=seconds)
-        return minimum.proved - math.fsum(proof.multipliers()) * self.target * (1.0 + 1e-12), proof, minimum.dips
+        return proof.bound(self.target, minimum), proof, minimum.dips
 
     def watched(self, per_cell: int, check: int) -> tuple[Array, Indices]:
         """Radii at which G is looked at, and which of them the first program holds."""
@@ -192,7 +193,7 @@ def solve(
     per_cell: int = 6,
     check: int = 20,
     rounds: int = 12,
-    tolerance: float = 1e-3,
+    tolerance: float = TOLERANCE,
     limit: float = 20.0,
 ) -> tuple[float, float, Proof] | None:
     """Exchange: a program on some radii, add the radii where G dips, repeat; then prove.

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 SPECIAL = 1e-11
 _ROUNDING = 1e-13
 _CHUNK = 400_000  # entries of the largest temporary arrays
+_MOST_NODES, _MOST_LEVELS, _MOST_TESTS = 2000, 32, 32  # of tests that come from elsewhere
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,43 @@ class Proof:
     def multipliers(self) -> list[float]:
         """lambda of each test: the largest nodal sum."""
         return [float(table.values.sum(axis=1).max()) * (1.0 + 1e-12) for table in self.tables]
+
+    def bound(self, delta: float, minimum: Minimum) -> float:
+        """What this proves for E f, in units of the scale."""
+        return minimum.proved - math.fsum(self.multipliers()) * delta * (1.0 + 1e-12)
+
+    def loss(self, bound: float) -> float:
+        """A bound without the units, rounded down."""
+        return max(bound * (1.0 - 1e-15), 0.0) * self.scale
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tests as plain values, ready for JSON: all that the proof needs to be gone through again."""
+        tests = [{"shift": table.shift, "values": table.values[:-1].tolist()} for table in self.tables]
+        nodes, levels = self.nodes[:-1].tolist(), self.averages.levels.tolist()
+        return {"scale": self.scale, "nodes": nodes, "levels": levels, "tests": tests}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], dimension: int, epsilon: float, objective: Objective) -> Proof:
+        """Tests from anywhere: whatever they are, what they prove is true. Raises ValueError if they are none."""
+        scale = float(values["scale"])
+        nodes, levels = (np.array(values[name], dtype=np.float64) for name in ("nodes", "levels"))
+        tables = [Table(float(one["shift"]), np.array(one["values"], dtype=np.float64)) for one in values["tests"]]
+        usable = (
+            nodes.ndim == levels.ndim == 1
+            and 2 <= len(nodes) <= _MOST_NODES
+            and 1 <= len(levels) <= _MOST_LEVELS
+            and 1 <= len(tables) <= _MOST_TESTS
+            and 0.0 < scale < math.inf
+            and nodes[0] == 0.0
+            and nodes[-1] < math.inf
+            and bool(np.all(np.diff(nodes) > 1e-12 * nodes[1:]))
+            and bool(np.all((levels >= 0.0) & (levels <= 1.0 - 5e-14)))
+            and all(table.values.shape == (len(nodes), len(levels)) for table in tables)
+            and all(bool(np.all(np.isfinite(table.values))) for table in tables)
+        )
+        if not usable:
+            raise ValueError("these are no tests: nodes from 0 upwards, levels below 1, and finite nodal values.")
+        return cls(dimension, epsilon, objective, scale, nodes, levels, tables)
 
     def f(self, r: Array) -> Array:
         """The objective, rounded down."""

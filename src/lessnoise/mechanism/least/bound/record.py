@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lessnoise.mechanism.least.bound.proof import Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +19,4 @@ class LowerBound:
     multipliers: tuple[float, ...] = ()  # lambda of each shift length used
     shifts: tuple[float, ...] = ()
     seconds: float = 0.0
+    proof: Proof | None = None  # what can be gone through again; None where that takes as long as the search

@@ -97,6 +97,7 @@ def from_fewer(
         value=value,
         estimate=(found.estimate * factor) ** (objective.order / order),
         method=f"{found.method} in {fewer} dimensions",
+        proof=None,
     )
 
 
@@ -178,9 +179,10 @@ def caps_bound(guide: Guide, objective: Objective, grid: Grid, limit: float) -> 
     value, estimate, proof = found
     scale = guide.expected
     return LowerBound(
-        max(value * (1.0 - 1e-15), 0.0) * scale,
+        proof.loss(value),
         "caps",
         estimate * scale,
         tuple(scale * multiplier for multiplier in proof.multipliers()),
         tuple(table.shift for table in proof.tables),
+        proof=proof,
     )
