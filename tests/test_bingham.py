@@ -178,6 +178,8 @@ def test_what_ppca_says_of_itself():
     assert any("floating point is covered" in line for line in both.certificate.assumptions)
     with pytest.raises(ln.InvalidInput, match="components=4"):
         ppca(gram, components=4, epsilon=1, clip_norm=1)
+    with pytest.raises(ln.InvalidInput, match="too coarse to protect one row"):
+        ppca(2.0**28 * gram, components=1, epsilon=1, clip_norm=1)
     with pytest.raises(ln.InvalidInput, match="not symmetric"):
         ppca(np.triu(np.ones((3, 3))), components=1, epsilon=1, clip_norm=1)
 

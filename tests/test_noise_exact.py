@@ -197,11 +197,14 @@ def test_wishart_noise_agrees_on_every_path_and_is_symmetric(size, dtype):
             np.testing.assert_array_equal(first, add_noise(form, value, seeded(1), bits=bits, **keywords))
 
 
-def test_wishart_doubts_over_several_blocks_are_settled():
+def test_wishart_doubts_over_several_blocks_are_settled(monkeypatch):
     # A grid so fine that floats leave some entries open, of normals that fill two blocks.
-    form, value = Wishart(3.0), np.zeros((150, 150))
-    fast = add_noise(form, value, seeded(2), path="numba", bits=36)
-    slow = add_noise(form, value, seeded(2), path="numpy", bits=36)
+    form, value, settled = Wishart(3.0), np.zeros((128, 128)), []
+    original = Wishart._entry
+    monkeypatch.setattr(Wishart, "_entry", lambda *args: settled.append(args) or original(*args))
+    fast = add_noise(form, value, seeded(2), path="numba", bits=33)
+    slow = add_noise(form, value, seeded(2), path="numpy", bits=33)
+    assert len(settled) > 4
     np.testing.assert_array_equal(fast, slow)
 
 

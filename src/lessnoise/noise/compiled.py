@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # this and logging have hooks for forks, which must be there before ours can wait
+import logging  # noqa: F401
 import os
 import sys
 import threading
@@ -84,14 +86,14 @@ def _imported_elsewhere() -> bool:
 
 
 def _after_fork() -> None:
-    for lock in reversed(_forking.held):
+    for lock in reversed(getattr(_forking, "held", ())):
         lock.release()
 
 
 def _in_child() -> None:
     """As in the parent; where the wait was given up, NumPy serves, which takes no lock."""
     _after_fork()
-    _state.failed = _state.failed or not _forking.settled
+    _state.failed = _state.failed or not getattr(_forking, "settled", False)
 
 
 if hasattr(os, "register_at_fork"):

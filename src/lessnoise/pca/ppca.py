@@ -48,7 +48,8 @@ _ROUNDING = (
     "Each component is drawn from its exact law and rounded to multiples of 2^-30, exactly: floating point is covered, "
     "for IEEE 754 arithmetic and a mathematical library within 4 units of the last place."
 )
-_SLACK = 1e-9  # relative: of the weight, and of bases that are orthonormal up to rounding
+_SLACK = 1e-6  # of epsilon: for bases that are orthonormal up to rounding, and sums that are off by 2^-51 of themselves
+_LARGEST_TRACE = 2.0**28  # in rows of the largest norm: what is lost by sums up to here is below the slack
 _CHAIN = (
     "Several components come from a Markov chain of finitely many sweeps. Their law is near the one of the claim, by "
     "an amount that is not known: no guarantee is proved, and delta = 1 says so."
@@ -130,6 +131,8 @@ def ppca(
 ) -> Components:
     """Components of sum x x^T (rows of norm at most ``clip_norm``), sampled from the matrix Bingham law.
 
+    Every entry of ``gram`` is that of the sum up to 2^-51 of itself; for whole tables see :class:`PrivatePCA`.
+
     >>> one = ppca(np.diag([900.0, 10.0, 10.0]), components=1, epsilon=1, clip_norm=1)
     >>> one.value.shape, str(one.certificate.guarantee)
     ((1, 3), '(1, 0)-DP under replace')
@@ -146,6 +149,11 @@ def ppca(
     count = validation.whole_number("components", components)
     if matrix.ndim != 2 or count > len(matrix):
         raise InvalidInput(f"components={count} with gram.shape={matrix.shape}: pass a d x d matrix and at most d.")
+    if not abs(float(np.trace(matrix))) <= _LARGEST_TRACE * norm * norm:
+        raise InvalidInput(
+            f"gram has a trace of {float(np.trace(matrix)):g}, more than 2^28 rows of norm clip_norm={norm:g} have: "
+            "its entries are too coarse to protect one row; use a sample of the rows."
+        )
     exact = count == 1 or one_by_one
     stream = Stream.of(validation.generator(rng))
     weight = epsilon / (norm * norm * (2.0 if relation is Neighbours.REPLACE else 1.0)) * (1.0 - _SLACK)

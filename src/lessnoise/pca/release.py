@@ -136,6 +136,10 @@ def _matrix_form(
     records, size = max(int(moments.count), 1), layout.features
     if name == "wishart":
         described = families.wishart(epsilon=epsilon, features=size, records=records, clip_norm=layout.norm)
+        # As below; the eigenvalues above 0 of what rounding moves sum to sqrt(d) times its length at most.
+        moved = (math.isqrt(size) + 1) * Fraction(layout.norm) ** 2 / 2**50
+        lost = exact.round_up(Fraction(described.sensitivity) + moved)
+        described = dataclasses.replace(described, sensitivity=lost)
         return described, moments.gram / records, lambda value: records * value
     if name == "mod-sulq":
         described = families.mod_sulq(
