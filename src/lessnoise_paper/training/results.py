@@ -97,7 +97,9 @@ def read(name: str, folder: Path | None = None) -> dict[str, Any] | None:
             needed = ("train", "test") if name == "strong" else ("epsilon", "train", "test")
             validation.fields(run, needed, "run", optional=None)
     except ValueError as error:
-        raise InvalidInput(f"results={path} cannot be read ({error}): make it again with --rerun.") from None
+        raise InvalidInput(
+            f"results={path} is not JSON that can be read ({error}): make it again with --rerun."
+        ) from None
     return result
 
 

@@ -7,6 +7,7 @@ Only two numbers are searched. A trial costs three or four coarse curves: the sc
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.optimize import minimize
 
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.chords import at_most
+from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
 from lessnoise.mechanism.curve.radial import RadialCurve
 from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.numerics import log_gamma_ratio
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     Point = NDArray[np.float64]
 
 _EVALUATIONS = 45
-_MOST_CELLS = 300_000  # an ordinary target takes 50,000
+_MOST_CELLS = 600_000  # an ordinary target takes 50,000, one of few entries and a large epsilon some millions
 LARGEST_POWER = 64.0  # beyond, the member is a uniform ball but for its rim
 
 
@@ -38,6 +39,7 @@ class _Search:
         self.dimension, self.epsilon, self.log_delta, self.goal = dimension, epsilon, math.log(delta), goal
         self.sigma = gaussian.calibrate(epsilon, delta)
         self.memory: list[tuple[float, float, float, float]] = []  # u, w, ln s, slope
+        self.best = math.inf, np.zeros(2)
 
     def shape(self, point: Point) -> tuple[float, float]:
         """(k, p) from free coordinates: M - k = e^u (nothing below e^-6), p = e^w, both within limits."""
@@ -72,7 +74,10 @@ class _Search:
                 slope = (after - value) / (new - x)
             x, value = new, after
         self.memory.append((float(point[0]), float(point[1]), x, slope))
-        return x - value / slope + self.goal.log_size(Radial(k, p, 1.0), self.dimension)
+        size = x - value / slope + self.goal.log_size(Radial(k, p, 1.0), self.dimension)
+        if size < self.best[0]:
+            self.best = size, point.copy()
+        return size
 
 
 def _log_mean_square(k: float, p: float) -> float:
@@ -80,18 +85,24 @@ def _log_mean_square(k: float, p: float) -> float:
 
 
 def best_member(dimension: int, epsilon: float, delta: float, goal: Goal) -> Radial:
-    """The member of least size for sensitivity 1, by the simplex method from a start that suits the dimension."""
+    """The member of least size for sensitivity 1, by the simplex method from a start that suits the dimension.
+
+    A search that takes too much work ends with the best that it has tried.
+    """
     search = _Search(dimension, epsilon, delta, goal)
     p = 2.0 - 1.0 / (1.0 + dimension / 15.0)
     start = np.array([math.log(0.3 + 0.02 * dimension), math.log(p)])
     simplex = np.array([start, start + np.array([1.0, 0.0]), start + np.array([0.0, 0.2])])
-    with at_most(_MOST_CELLS):
-        found = minimize(
+    with suppress(TooMuchWork), at_most(_MOST_CELLS):
+        minimize(
             search.cost,
             start,
             method="Nelder-Mead",
             options={"initial_simplex": simplex, "maxfev": _EVALUATIONS, "xatol": 5e-3, "fatol": 1e-5},
         )
-    k, p = search.shape(found.x)
+    size, point = search.best
+    if size == math.inf:
+        raise TooMuchWork("the curve takes too long to compute at so extreme a target")
+    k, p = search.shape(point)
     scale = radial_scale(dimension=dimension, k=k, p=p, epsilon=epsilon, delta=delta, sensitivity=1.0)
     return Radial(k, p, scale)
