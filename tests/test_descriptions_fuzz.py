@@ -90,7 +90,11 @@ def examples():
     described += [(laws.law_from_dict, kind, law.to_dict()) for kind, law in kinds.items()]
     certified = ("analytic-gaussian radial", "laplace laplace", "discrete-gaussian discrete-gaussian", "hb hierarchy")
     described += [
-        (ln.Certificate.from_dict, name, mechanisms[name].release(np.zeros(mechanisms[name].shape)).certificate.to_dict())
+        (
+            ln.Certificate.from_dict,
+            name,
+            mechanisms[name].release(np.zeros(mechanisms[name].shape)).certificate.to_dict(),
+        )
         for name in certified
     ]
     shells = mechanisms["least-noise shells"]

@@ -39,7 +39,9 @@ def test_the_counts_of_hostile_columns_and_keys():
     np.testing.assert_array_equal([float(row[3]) for row in rows], made.value.ravel())
 
 
-@pytest.mark.parametrize("text", ["\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\u202egnp", "a\rb", "\ud800", "\x00", "\x7f"])
+@pytest.mark.parametrize(
+    "text", ["\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\u202egnp", "a\rb", "\ud800", "\x00", "\x7f"]
+)
 def test_what_a_terminal_would_obey_is_written_as_an_escape(text):
     shown = printable(f"before {text} after")
     assert shown.isprintable()
@@ -49,7 +51,9 @@ def test_what_a_terminal_would_obey_is_written_as_an_escape(text):
     assert str(ln.InvalidInput(f"name={text} will not do.")).isprintable()
 
 
-@pytest.mark.parametrize("name", ["[red]x[/red]", "[/]", "[link=http://example.org]x[/link]", "[a]", ":smile:", "\x1b[31mx"])
+@pytest.mark.parametrize(
+    "name", ["[red]x[/red]", "[/]", "[link=http://example.org]x[/link]", "[a]", ":smile:", "\x1b[31mx"]
+)
 def test_the_console_shows_names_as_they_are(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "data"

@@ -126,7 +126,9 @@ def test_changed_bytes_of_the_header_are_refused_or_read_as_numpy_reads_them(tmp
     for _ in range(3000):
         content = bytearray(whole)
         for _ in range(chance.choice((1, 1, 2, 4))):
-            content[chance.randrange(128)] = chance.choice((chance.randrange(256), ord(chance.choice("0123456789 '\n"))))
+            content[chance.randrange(128)] = chance.choice(
+                (chance.randrange(256), ord(chance.choice("0123456789 '\n")))
+            )
         path.write_bytes(bytes(content))
         try:
             found = npy.load(path)

@@ -72,7 +72,9 @@ def delta(value: object, name: str = "delta") -> float:
     """A failure probability for calibration, strictly between 0 and 1."""
     result = number(name, value)
     if not 0.0 < result < 1.0:
-        raise InvalidInput(f"{name}={shown(value)} must lie strictly between 0 and 1: pass a small probability, such as 1e-6.")
+        raise InvalidInput(
+            f"{name}={shown(value)} must lie strictly between 0 and 1: pass a small probability, such as 1e-6."
+        )
     if result < SMALLEST_DELTA:
         raise InvalidInput(f"{name}={shown(value)} is below {SMALLEST_DELTA}: pass a larger one, or use pure privacy.")
     return result
@@ -98,7 +100,9 @@ def sensitivity(value: object, name: str = "sensitivity") -> float:
     """How far one individual can move the value: finite and above zero."""
     result = number(name, value)
     if result <= 0.0:
-        raise InvalidInput(f"{name}={shown(value)} must be above 0: pass the largest change that one individual can cause.")
+        raise InvalidInput(
+            f"{name}={shown(value)} must be above 0: pass the largest change that one individual can cause."
+        )
     return _normal(name, result)
 
 
@@ -109,11 +113,15 @@ def shape(value: object, name: str = "shape") -> tuple[int, ...]:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         sizes = tuple(value)
     else:
-        raise InvalidInput(f"{name}={shown(value)} is not a shape: pass an int such as 7921 or a tuple such as (89, 89).")
+        raise InvalidInput(
+            f"{name}={shown(value)} is not a shape: pass an int such as 7921 or a tuple such as (89, 89)."
+        )
     if len(sizes) > MAX_AXES:
         raise InvalidInput(f"{name} has {len(sizes)} axes: pass at most {MAX_AXES}, reshaping the value first.")
     if any(isinstance(size, bool) or not isinstance(size, Integral) or int(size) < 1 for size in sizes):
-        raise InvalidInput(f"{name}={shown(value)} must hold whole numbers of at least 1: pass a shape such as (89, 89).")
+        raise InvalidInput(
+            f"{name}={shown(value)} must hold whole numbers of at least 1: pass a shape such as (89, 89)."
+        )
     result = tuple(int(size) for size in sizes if isinstance(size, Integral))
     if math.prod(result) > MAX_DIMENSION:
         raise InvalidInput(f"{name}={shown(value)} has more than {MAX_DIMENSION} entries: split the value first.")
@@ -289,7 +297,11 @@ def fields(
     missing = [field for field in names if field not in values]
     if missing:
         raise InvalidInput(f"{name} lacks {', '.join(map(repr, missing))}: pass all that to_dict returned.")
-    extra = set(values) - {*names, *(values if optional is None else optional), *(() if schema is None else ("schema",))}
+    extra = set(values) - {
+        *names,
+        *(values if optional is None else optional),
+        *(() if schema is None else ("schema",)),
+    }
     if extra:
         some = ", ".join(shown(field) for field in sorted(extra, key=str)[:3])
         raise InvalidInput(f"{name} has {some}, which it does not know: pass only what to_dict returned.")

@@ -104,7 +104,9 @@ def _print(report: AuditReport, notes: list[str]) -> None:
     from lessnoise.rounding import down, up
 
     claim = report.claim
-    table = Table(title=f"{literal(report.mechanism)}: {report.samples:,} releases, {report.trained:,} of them for training")
+    table = Table(
+        title=f"{literal(report.mechanism)}: {report.samples:,} releases, {report.trained:,} of them for training"
+    )
     table.add_column("attack")
     for title in (f"delta({up(claim.epsilon)}) ≥", "right", "wrong", f"epsilon({up(claim.delta)}) ≥", "right", "wrong"):
         table.add_column(title, justify="right")

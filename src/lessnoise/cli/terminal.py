@@ -34,4 +34,3 @@ class Console(console.Console):
 def literal(*values: object) -> str:
     """Text from outside, for a line that has styles: no word of it is taken for one."""
     return ", ".join(markup.escape(str(value)) for value in values)
-

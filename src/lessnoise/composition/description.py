@@ -30,7 +30,9 @@ class Part:
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
-            raise InvalidInput(f"mechanism={shown(self.mechanism)} is not a mechanism: build one, e.g. with l2_mechanism.")
+            raise InvalidInput(
+                f"mechanism={shown(self.mechanism)} is not a mechanism: build one, e.g. with l2_mechanism."
+            )
         object.__setattr__(self, "rate", _sampling_rate(self.rate, self.mechanism))
         object.__setattr__(self, "count", validation.whole_number("count", self.count))
         if self.count > _MOST_STEPS:

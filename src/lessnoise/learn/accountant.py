@@ -136,7 +136,9 @@ def _checked(state: Mapping[str, Any], plan: TrainingPlan) -> tuple[int, list[tu
             )
     taken = state["taken"]
     if type(taken) is not int or not 0 <= taken <= plan.steps:
-        raise InvalidInput(f"taken={shown(taken)} of the checkpoint is not between 0 and steps={plan.steps}: it is damaged.")
+        raise InvalidInput(
+            f"taken={shown(taken)} of the checkpoint is not between 0 and steps={plan.steps}: it is damaged."
+        )
     return taken, list(state["history"] or ()), state["private"] is True
 
 

@@ -64,7 +64,9 @@ class Axis:
         else:
             object.__setattr__(self, "keys", _keys(self.keys))
             if self.outside == CLAMP:
-                raise InvalidInput(f"outside='clamp' has no meaning for the keys of {shown(self.column)}: leave it out.")
+                raise InvalidInput(
+                    f"outside='clamp' has no meaning for the keys of {shown(self.column)}: leave it out."
+                )
         if self.keys is None and not (np.diff(self.cell_edges) > 0.0).all():
             raise InvalidInput(f"bins={self.bins} is too fine for bounds={self.bounds}: pass fewer cells.")
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.harmless import shown
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import shown
 from lessnoise.query import columns, exact
 from lessnoise.query.unit import ROW, Unit
 
@@ -222,5 +222,7 @@ def intervals(bounds: object, columns: Sequence[str]) -> tuple[tuple[float, floa
         return (interval("bounds", bounds),) * len(columns)
     assert isinstance(bounds, (list, tuple))
     if len(bounds) != len(columns):
-        raise InvalidInput(f"bounds={shown(bounds)} has {len(bounds)} intervals for {len(columns)} columns: pass one each.")
+        raise InvalidInput(
+            f"bounds={shown(bounds)} has {len(bounds)} intervals for {len(columns)} columns: pass one each."
+        )
     return tuple(interval(f"bounds[{place}]", each) for place, each in enumerate(bounds))

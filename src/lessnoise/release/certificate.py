@@ -117,7 +117,9 @@ class Certificate(Shown):
             given["claim_holds"],
             given["private"],
             validation.text("randomness", given["randomness"]),
-            tuple(validation.text("assumption", each) for each in validation.entries("assumptions", given["assumptions"])),
+            tuple(
+                validation.text("assumption", each) for each in validation.entries("assumptions", given["assumptions"])
+            ),
             validation.text("lessnoise", given["lessnoise"]),
         )
         stated._refuse_contradictions()

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -42,6 +41,8 @@ from lessnoise.mechanism.target import Target
 from lessnoise.noise import Isotropic, ShellRadius
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lessnoise.mechanism.target import Shape
@@ -71,7 +72,10 @@ class Shells(Plain):
 
     def __post_init__(self) -> None:
         (dimension,) = validation.shape(self.dimension, "dimension")
-        edges, probabilities = validation.numbers("edges", self.edges), validation.numbers("probabilities", self.probabilities)
+        edges, probabilities = (
+            validation.numbers("edges", self.edges),
+            validation.numbers("probabilities", self.probabilities),
+        )
         object.__setattr__(self, "dimension", dimension)
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "probabilities", probabilities)
@@ -250,7 +254,9 @@ def shells(
     True
     """
     sizes = validation.shape(shape)
-    law = Shells(math.prod(sizes), validation.numbers("edges", edges), validation.numbers("probabilities", probabilities))
+    law = Shells(
+        math.prod(sizes), validation.numbers("edges", edges), validation.numbers("probabilities", probabilities)
+    )
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:
