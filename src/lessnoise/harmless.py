@@ -64,7 +64,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 class _Lines(list[str]):
-    """Rows that end as the module must be told, or it would not quote a carriage return, and in "\\n"."""
+    """Lines that end in a plain newline; the module must be told otherwise, or it would not quote carriage returns."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")

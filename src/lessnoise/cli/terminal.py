@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from rich import console, markup
+from rich.errors import MarkupError
 from rich.text import Text
 
 from lessnoise.harmless import printable
@@ -20,14 +21,14 @@ class Console(console.Console):
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         super().__init__(highlight=False, emoji=False, **options)
 
-    def render_str(self, text: str, **options: Any) -> Text:  # type: ignore[override]  # noqa: ANN401
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401
         """Every text, in tables too, comes through here."""
         shown = printable(text)
         if options.get("markup") is False:
             return super().render_str(shown, **options)
         try:
             return super().render_str(_OTHERS.sub(r"\\[", shown), **options)
-        except markup.MarkupError:  # a closing tag that closes nothing, as in a file name
+        except MarkupError:  # a closing tag that closes nothing, as in a file name
             return Text(shown)
 
 

@@ -14,7 +14,8 @@ from lessnoise.harmless import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_Arguments, _Result = ParamSpec("_Arguments"), TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 _STIRLING_FROM = 30.0
 
 

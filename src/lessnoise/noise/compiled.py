@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # this and logging have hooks for forks, which must be there before ours can wait
 import logging  # noqa: F401
 import os
 import sys

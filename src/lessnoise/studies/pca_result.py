@@ -75,18 +75,30 @@ class Point:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Point:
         """The inverse of :meth:`to_dict`."""
-        texts, lists = ("part", "key", "label"), ("deviations", "accuracies")
-        names = (*texts, "axis_epsilon", "epsilon", "exact_delta", "verdict", *lists)
+        names = (
+            "part",
+            "key",
+            "label",
+            "axis_epsilon",
+            "epsilon",
+            "exact_delta",
+            "verdict",
+            "deviations",
+            "accuracies",
+        )
         given = validation.fields(values, names, "point")
         verdicts = {word: holds for holds, word in _VERDICTS.items()}
         validation.choice("verdict", given["verdict"], list(verdicts))
         return cls(
-            **{name: validation.text(name, given[name]) for name in texts},
+            part=validation.text("part", given["part"]),
+            key=validation.text("key", given["key"]),
+            label=validation.text("label", given["label"]),
             axis=validation.number("axis_epsilon", given["axis_epsilon"]),
             epsilon=validation.number("epsilon", given["epsilon"]),
             exact=None if given["exact_delta"] is None else Bracket.from_dict(given["exact_delta"]),
             holds=verdicts[given["verdict"]],
-            **{name: validation.numbers(name, validation.entries(name, given[name])) for name in lists},
+            deviations=validation.numbers("deviations", validation.entries("deviations", given["deviations"])),
+            accuracies=validation.numbers("accuracies", validation.entries("accuracies", given["accuracies"])),
         )
 
 

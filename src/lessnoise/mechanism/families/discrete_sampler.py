@@ -91,8 +91,8 @@ class DiscreteGaussian(Plain):
         object.__setattr__(self, "denominator", denominator // common)
         if max(self.numerator, self.denominator) >= _MOST_DIGITS:
             raise InvalidInput(
-                f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about the "
-                "same ratio."
+                f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about "
+                "the same ratio."
             )
         if self.variance_parameter > LARGEST_SIGMA**2:
             raise InvalidInput(

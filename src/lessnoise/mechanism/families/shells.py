@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -42,6 +41,8 @@ from lessnoise.mechanism.target import Target
 from lessnoise.noise import Isotropic, ShellRadius
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lessnoise.mechanism.target import Shape
