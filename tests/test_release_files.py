@@ -190,6 +190,9 @@ if trials == 0:  # die at each step of a replacement, in turn
         made[(step + 1) % 2].write(path, force=True)
 else:
     rng = random.Random(0)
+    begun = time.monotonic()
+    made[0].write(path, force=True)
+    once = time.monotonic() - begun
 
     def replace_for_ever():
         while True:
@@ -198,13 +201,14 @@ else:
 
     for _ in range(trials):
         child = forked(replace_for_ever)
-        time.sleep(rng.uniform(0.0, 0.02))
+        time.sleep(rng.uniform(0.0, 2.0 * once))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         seen["killed"] += 1
         check()
         for left in folder.glob(".lessnoise-*"):
             left.unlink()
+        made[0].write(path, force=True)
 print(seen)
 """
 
@@ -218,9 +222,9 @@ def test_killed_replacements_never_leave_two_that_do_not_belong_together(tmp_pat
     assert done.returncode == 0, done.stderr
     seen = eval(done.stdout)
     assert seen["killed"] >= (10 if trials == 0 else trials)
-    assert seen["both"] > 0
     assert seen["certificate"] == seen["none"] == 0  # there is always an array
     if trials == 0:
+        assert seen["both"] >= 10  # before and after
         assert seen["array"] >= 2  # old and new, while the certificate changes
 
 

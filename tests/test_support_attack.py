@@ -1,11 +1,11 @@
 """No bit of an output gives the value away: an attack on supports and low bits, against every mechanism there is.
 
-Two neighbours are released many times, and of every release a few hundred yes-or-no questions are asked about low
+Two neighbours are released many times, and of every release some 3,800 yes-or-no questions are asked about low
 bits: which is the last binary digit that is set, of the output, of its distance from either neighbour, of sums and
 differences; can floats reach the output from either neighbour; does it lie on a lattice around either of them; what are
 its last digits; what is the sign of its zeros. A mechanism with delta(epsilon) allows P(yes) <= e^epsilon P'(yes) +
-delta for each of them, both ways, and is refuted where frequencies exceed that by SIGMAS = 8 deviations. With some 300
-questions a pair, 200 pairs and at most 1e-14 a question that is below 1e-8 by chance, and the seeds are fixed.
+delta for each of them, both ways, and is refuted where frequencies exceed that by SIGMAS = 8 deviations. For 205 pairs
+and at most 1e-14 a question that is below 2e-8 by chance, and the seeds are fixed.
 
 The attack has teeth: it refutes plain ``value + noise`` in floats, noise that is rounded before it is added, and noise
 divided by a weight after it was rounded.
