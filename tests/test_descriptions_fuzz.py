@@ -212,7 +212,7 @@ def use(found):
         steps.append(lambda: found._repr_html_())
     if hasattr(type(found), "from_json"):
         assert type(found).from_json(found.to_json()) == found
-    elif type(found) is not PcaStudy and type(found) is not Point:
+    elif type(found) not in (PcaStudy, Point, Design):
         read = laws.law_from_dict if hasattr(found, "kind") and hasattr(found, "norm") else type(found).from_dict
         assert read(json.loads(json.dumps(found.to_dict()))) == found
     for step in steps:
