@@ -499,8 +499,8 @@ def test_counts_beyond_the_grid_are_refused_before_anything_is_paid(noise, workl
 @pytest.mark.parametrize("cell", [0.1, 1 / 3, 2.0**30 + 0.7])
 def test_deviations_are_within_their_error_and_exact_on_demand(cell):
     counts = cell * np.arange(1.0, 17.0) ** 2
-    error = Fraction(partition.deviations_error(counts))
-    assert error > 0
+    error, blocks_error = (Fraction(partition.deviations_error(counts, longest)) for longest in (16, 1))
+    assert error > blocks_error > 0
     for level in range(1, 5):
         for start, found in enumerate(partition.Windows(counts).deviations(2**level).tolist()):
             window = [Fraction(c) for c in counts[start : start + 2**level].tolist()]
@@ -509,7 +509,7 @@ def test_deviations_are_within_their_error_and_exact_on_demand(cell):
             assert abs(Fraction(found) - wanted) <= error
         for node, found in enumerate(partition.deviations(counts, 2**level).tolist()):
             exact = partition.exact_deviation(counts[node << level : (node + 1) << level])
-            assert abs(Fraction(found) - exact) <= error
+            assert abs(Fraction(found) - exact) <= blocks_error
 
 
 @pytest.mark.parametrize("workload", ["cells", "ranges"])

@@ -276,6 +276,68 @@ def test_a_certificate_of_a_false_claim_states_the_true_delta():
     assert certificate.to_dict()["guarantee"]["delta"] == pytest.approx(certificate.exact.upper, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"guarantee": {"epsilon": 1.0, "delta": 1e-7, "neighbours": "add/remove"}},
+        {"guarantee": {"epsilon": 0.5, "delta": 0.1, "neighbours": "add/remove"}},
+        {"guarantee": {"epsilon": 1.0, "delta": 0.1, "neighbours": "replace"}},
+        {"exact_delta": {"lower": 0.0, "upper": 1e-9}},
+        {"exact_delta": {"lower": 0.1, "upper": 0.2}},
+        {"delta_numeric": 0.5},
+        {"claim_holds": None},
+        {"claim_holds": 1},
+        {"private": "yes"},
+        {"grid": -1.0},
+        {"assumptions": []},
+        {"schema": True},
+    ],
+)
+def test_a_certificate_that_contradicts_its_mechanism_or_itself_is_refused(change):
+    values = ln.l2_mechanism(epsilon=1, delta=1e-5, sensitivity=1, shape=4).release(np.zeros(4)).certificate.to_dict()
+    assert ln.Certificate.from_dict({**values, "query": "of a histogram"}).to_dict() == values
+    with pytest.raises(ln.InvalidInput):
+        ln.Certificate.from_dict({**values, **change})
+
+
+def test_a_certificate_cannot_turn_a_false_claim_into_a_true_one():
+    mechanism = example(law=ln.Radial(1, 2, 1.0), claim=ln.Claim(0.1, 1e-6, source="wishful"))
+    with pytest.warns(ln.ClaimWarning, match="does not hold"):
+        values = mechanism.release(np.zeros((2, 3))).certificate.to_dict()
+    with pytest.raises(ln.InvalidInput, match="claim_holds=True"):
+        ln.Certificate.from_dict({**values, "claim_holds": True})
+    with pytest.raises(ln.InvalidInput, match="contradicts"):
+        ln.Certificate.from_dict({**values, "guarantee": {**values["guarantee"], "delta": 1e-6}})
+
+
+def test_a_weaker_guarantee_than_the_computed_one_is_still_true():
+    values = ln.laplace(epsilon=1, sensitivity=1, shape=4).release(np.zeros(4)).certificate.to_dict()
+    weaker = {**values, "guarantee": {**values["guarantee"], "delta": 0.25}}
+    assert ln.Certificate.from_dict(weaker).guarantee.delta == 0.25
+
+
+def test_a_claim_for_other_neighbours_is_not_compared():
+    with pytest.raises(ln.InvalidInput, match=r"claim\.neighbours='replace'"):
+        example(claim=ln.Claim(1, 0.5, "replace")).check()
+    with pytest.raises(ln.InvalidInput, match=r"claim\.neighbours='replace'"):
+        example(claim=ln.Claim(1, 0.5, "replace")).release(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schema": 1, "schema": 1}', "[" * 10**5, '{"a":' * 10**5, "null", "[]", "1", "", "{", "\x00", b"\xff", None,
+        7, '{"schema": 1' + "0" * 5000 + "}", '{"schema": NaN}',
+    ],
+    ids=lambda text: repr(text)[:20],
+)  # fmt: skip
+def test_a_text_that_is_no_description_is_refused(text):
+    for read in (ln.Mechanism.from_json, ln.Composition.from_json):
+        with pytest.raises(ln.InvalidInput) as caught:
+            read(text)
+        assert len(str(caught.value)) < 300
+
+
 def test_guarantee_of_a_mechanism_is_the_safe_end():
     noise = example(law=ln.Radial(2, 1.5, 3.0))
     assert noise.guarantee(0.4) == ln.Guarantee(0.4, noise.delta(0.4).upper)

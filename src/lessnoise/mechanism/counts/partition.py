@@ -153,7 +153,14 @@ def deviations(counts: Array, length: int) -> Array:
     [3.0, 0.0]
     """
     blocks = counts.reshape(-1, length)
-    return np.asarray(np.abs(blocks - blocks.mean(axis=1, keepdims=True)).sum(axis=1))
+    return _halved(np.abs(blocks - _halved(blocks)[:, np.newaxis] / length))
+
+
+def _halved(blocks: Array) -> Array:
+    """Sums of rows, by halves, so that an entry is rounded no more often than the length has binary digits."""
+    while blocks.shape[1] > 1:
+        blocks = blocks[:, ::2] + blocks[:, 1::2]
+    return blocks[:, 0]
 
 
 def exact_deviation(cells: Array) -> Fraction:
@@ -163,14 +170,15 @@ def exact_deviation(cells: Array) -> Fraction:
     return sum((abs(number - mean) for number in numbers), Fraction(0))
 
 
-def deviations_error(counts: Array) -> float:
-    """How far deviations can be off, of blocks and of windows: 0 for ordinary counts.
+def deviations_error(counts: Array, longest: int = 1) -> float:
+    """How far deviations can be off: 0 for ordinary counts.
 
-    In running sums an entry is rounded n times; a deviation takes two of them for each digit of the ranks and a few
-    more, and of counts on the wrong side of a mean that is off it is off by no more than that mean.
+    Those of blocks take sums of twice as many digits as the length has, and a mean. Those of windows take running sums,
+    in which an entry is rounded n times (``longest``): two for each digit of the ranks and a few more; of counts on
+    the wrong side of a mean that is off, they are off by no more than that mean.
     """
     digits = len(counts).bit_length()
-    return sums_error(counts, (16 + 4 * digits) * len(counts), parts=2 << digits)
+    return sums_error(counts, (16 + 4 * digits) * longest, parts=2 << digits)
 
 
 # As published.
@@ -192,7 +200,7 @@ def cheapest_partition(counts: Array, epsilon: float, bucket_cost: float, factor
     gives the partition of least true cost. The noise is on the deviations, on the engine's grid; all else is computed
     from them.
     """
-    n, error = len(counts), deviations_error(counts)
+    n, error = len(counts), deviations_error(counts, longest=len(counts))
     windows = Windows(counts)
     costs = [np.full(n, bucket_cost)]
     for level in range(1, n.bit_length()):
