@@ -66,10 +66,7 @@ def curves(numbers: Numbers) -> Words:
         "Verdict",
         "Noise per cell (sd)",
         "Expected loss",
-        "5% below",
         "Median loss",
-        "95% below",
-        "Loss of the map shown",
     )
     lines = [
         (
@@ -81,8 +78,7 @@ def curves(numbers: Numbers) -> Words:
                 chip(row["verdict_word"]),
                 text.number(row["standard_deviation"]),
                 text.number(row["expected_loss"], 3),
-                *(text.number(row["loss_quantiles"][q], 3) for q in ("0.05", "0.5", "0.95")),
-                text.number(row["observed_loss"], 3),
+                text.number(row["loss_quantiles"]["0.5"], 3),
             ),
         )
         for row in rows
@@ -173,6 +169,18 @@ def spread(numbers: Numbers) -> Words:
         f"{text.number(row['loss_quantiles']['0.95'], 3)}"
         for row in rows
     )
+    head = ("Mechanism", "5% of losses below", "Median", "95% of losses below", "Loss of the map shown")
+    lines = [
+        (
+            row["label"],
+            row["colour"],
+            tuple(
+                text.number(value, 3)
+                for value in (*(row["loss_quantiles"][q] for q in ("0.05", "0.5", "0.95")), row["observed_loss"])
+            ),
+        )
+        for row in rows
+    ]
     return Words(
         setting="The loss of one release is the sum of the squared noise over all cells, so smaller is better.",
         paper="",
@@ -190,6 +198,7 @@ def spread(numbers: Numbers) -> Words:
                 "Exact quantiles of the loss: 5% to 95% (bar), median (tick), mean (diamond), the map shown (circle).",
             ),
         ),
+        tables=(rows_table(head, lines, "Losses of one release"),),
     )
 
 

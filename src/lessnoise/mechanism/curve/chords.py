@@ -39,12 +39,20 @@ class TooMuchWork(LessnoiseError):
 
 @contextmanager
 def at_most(cells: int) -> Iterator[None]:
-    """Within this block sums may compute so many cells in all: a bound of time that is the same on every machine."""
-    token = _left.set([cells])
+    """Within this block sums may compute so many cells in all: a bound of time that is the same on every machine.
+
+    A block inside another has no more than the other has left, and what it takes is gone for both.
+    """
+    outer = _left.get()
+    allowed = cells if outer is None else max(min(cells, outer[0]), 0)
+    inner = [allowed]
+    token = _left.set(inner)
     try:
         yield
     finally:
         _left.reset(token)
+        if outer is not None:
+            outer[0] -= allowed - inner[0]
 
 
 def _count(cells: int) -> None:

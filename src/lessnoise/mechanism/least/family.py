@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Point = NDArray[np.float64]
 
 _EVALUATIONS = 45
-_MOST_CELLS = 600_000  # an ordinary target takes 50,000, one of few entries and a large epsilon some millions
+_MOST_CELLS = 300_000  # an ordinary target takes 50,000, one of few entries and a large epsilon some millions
 LARGEST_POWER = 64.0  # beyond, the member is a uniform ball but for its rim
 
 

@@ -14,6 +14,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import delta_of, gaussian
+from lessnoise.mechanism.curve.chords import at_most
 from lessnoise.mechanism.families.shells import Shells, calibrated
 from lessnoise.mechanism.law import Radial, law_from_dict
 from lessnoise.mechanism.least import family, store
@@ -37,6 +38,7 @@ _SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
 _SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find
 
 FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+_MOST_CELLS = 400_000  # that one candidate may take; where it needs more, others are better
 UNREADABLE = (LessnoiseError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError)
 
 
@@ -117,7 +119,8 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
     with np.errstate(all="ignore"):
         try:
             target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0}
-            scale = radial_scale(dimension=dimension, k=dimension, p=1.0, **target)
+            with at_most(_MOST_CELLS):
+                scale = radial_scale(dimension=dimension, k=dimension, p=1.0, **target)
             candidates.append(Radial(float(dimension), 1.0, scale))
         except FAILURES as failure:
             notes.append(_sentence("the l2 mechanism", failure))
@@ -128,7 +131,8 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
                 notes.append(_sentence("the shell mechanism", failure))
         if _family_may_win(candidates, dimension, goal):
             try:
-                candidates.append(family.best_member(dimension, epsilon, delta, goal))
+                with at_most(_MOST_CELLS):
+                    candidates.append(family.best_member(dimension, epsilon, delta, goal))
             except FAILURES as failure:
                 notes.append(_sentence("the radial family", failure))
         if not any(isinstance(law, Shells) for law in candidates) and dimension <= LARGEST_STAIRCASE:
