@@ -96,7 +96,8 @@ def _contents(shown: Page, words: dict[str, Words | None]) -> str:
             items = "\n".join(_link(section, words[section.name] is None) for section in sections)
             if title == "Ours" and _has_explorer(shown):
                 items += '\n<li><a href="#explorer">Explore the exact curves</a></li>'
-            parts.append(f"<h2>{title}</h2>\n<ul>\n{items}\n</ul>")
+            heading = title if shown.manifest or all(found for _, found in groups) else "On this page"
+            parts.append(f"<h2>{heading}</h2>\n<ul>\n{items}\n</ul>")
     return '<nav aria-label="Contents">\n' + "\n".join(parts) + "\n</nav>"
 
 
