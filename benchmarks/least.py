@@ -29,10 +29,10 @@ def run(with_bounds: bool) -> None:
     import lessnoise as ln
     from lessnoise.mechanism import calibration
     from lessnoise.mechanism.curve import delta_of
-    from lessnoise.mechanism.least import optimum, search
+    from lessnoise.mechanism.least import builder, search
 
     def forget() -> None:
-        for cache in (delta_of, calibration._unit_scale, search.find, optimum.proved_bound):
+        for cache in (delta_of, calibration._unit_scale, search.find, builder.proved_bound):
             cache.cache_clear()
 
     cold, warm, peer, bound, gaps = [], [], [], [], []

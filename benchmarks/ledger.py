@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import lessnoise as ln
-from lessnoise.ledger import store, total
+from lessnoise.ledger import total
 
 RECORDS = 100_000
 KINDS = {

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from lessnoise.audit import auditor, log_density_ratio
-from lessnoise.audit.guessing import Question, Rule, choose, clopper_pearson_lower, clopper_pearson_upper
+from lessnoise.audit.confidence import Question, Rule, choose, clopper_pearson_lower, clopper_pearson_upper
 from lessnoise.audit.outputs import Outputs
 from lessnoise.claims import CASES
 from lessnoise.cli import app

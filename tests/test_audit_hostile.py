@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import lessnoise as ln
-from lessnoise.audit.guessing import coin_probability
+from lessnoise.audit.confidence import coin_probability
 
 NEVER_FLAKES = 1e-9
 ROUNDS, ERROR = 8, 0.05

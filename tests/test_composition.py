@@ -16,8 +16,8 @@ from scipy.special import gammaln
 import lessnoise as ln
 import oracles
 from lessnoise.composition.accountant import Accountant
+from lessnoise.composition.curve_points import Samples
 from lessnoise.composition.gaussians import Normal, mu_range
-from lessnoise.composition.samples import Samples
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.law import Plain, Radial, register

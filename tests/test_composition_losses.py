@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lessnoise.composition.convolution import LatticeSum, Terms
-from lessnoise.composition.dots import Losses, optimistic_hull, pessimistic, snap, unsnapped
+from lessnoise.composition.discretize import Losses, optimistic_hull, pessimistic, snap, unsnapped
 from lessnoise.mechanism.curve import gaussian
 
 

@@ -23,7 +23,7 @@ from lessnoise.mechanism import law as laws
 from lessnoise.mechanism.catalogue import CATALOGUE, Request
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
-from lessnoise.mechanism.least.design import Design
+from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.least.search import Answer
 from lessnoise.query import Axis
 from lessnoise_paper.experiments.components_result import PcaStudy, Point, Spectrum

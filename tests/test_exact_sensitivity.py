@@ -15,7 +15,7 @@ from lessnoise.pca.layout import MOST_ROWS, Layout
 from lessnoise.pca.release import release_moments
 from lessnoise.pca.rows import Moments
 from lessnoise.query import Gram, Mean, SecondMoments, Sum, Unit
-from lessnoise.query.exact import SPACING, spaced, to_floats, whole_steps
+from lessnoise.query.whole_sums import SPACING, spaced, to_floats, whole_steps
 
 RELATIONS = ("add/remove", "replace")
 ENDS = st.one_of(

@@ -14,10 +14,9 @@ from scipy.optimize import minimize_scalar
 import lessnoise as ln
 import shell_oracles as oracle
 from lessnoise.mechanism.law import law_from_dict
-from lessnoise.mechanism.least import search, staircase, store
-from lessnoise.mechanism.least.chain import Problem, evaluate
-from lessnoise.mechanism.least.goal import Goal
-from lessnoise.mechanism.least.objective import Power, Ramp
+from lessnoise.mechanism.least import search, staircase
+from lessnoise.mechanism.least.objective import Goal, Power, Ramp
+from lessnoise.mechanism.least.staircase_newton import Problem, evaluate
 
 # Ratio of expected loss to the analytic Gaussian's at delta = 1e-6, from an earlier, coarser search.
 REACHED = {

@@ -14,12 +14,10 @@ from scipy.optimize import brentq, minimize_scalar
 
 import lessnoise as ln
 from lessnoise.mechanism.least.bound import LowerBound, lower_bound, quantile_bound
-from lessnoise.mechanism.least.bound.averages import Averages
-from lessnoise.mechanism.least.bound.grids import smooth_grid
+from lessnoise.mechanism.least.bound.averages import Averages, smooth_grid
 from lessnoise.mechanism.least.bound.guide import staircase_guide
+from lessnoise.mechanism.least.bound.lower import ball_bound, caps_bound, from_fewer
 from lessnoise.mechanism.least.bound.proof import SPECIAL, Proof, Table
-from lessnoise.mechanism.least.bound.search import caps_bound, from_fewer
-from lessnoise.mechanism.least.bound.simple import ball_bound
 from lessnoise.mechanism.least.objective import Power, Ramp
 from lessnoise.mechanism.least.sphere import Sphere
 from lessnoise.mechanism.losses import raw_moment

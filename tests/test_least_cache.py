@@ -11,21 +11,22 @@ from dataclasses import dataclass
 import pytest
 
 import lessnoise as ln
-from lessnoise.mechanism.least import optimum, search, store
+from lessnoise import cache
+from lessnoise.mechanism.least import builder, search
 
 TARGET = {"epsilon": 4.0, "delta": 1e-6, "sensitivity": 1.0, "shape": 3}
 
 
 def forget():
     search.find.cache_clear()
-    optimum.proved_bound.cache_clear()
+    builder.proved_bound.cache_clear()
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch, truth):
     """An empty cache; searching anew gives at once what it gave before."""
     monkeypatch.setenv(store.VARIABLE, str(tmp_path / "cache"))
-    for module, name in ((search, "search"), (optimum, "_compute")):
+    for module, name in ((search, "search"), (builder, "_compute")):
         monkeypatch.setattr(module, name, _recorded(getattr(module, name), truth.seen))
     forget()
     yield tmp_path / "cache"
@@ -47,7 +48,7 @@ def truth(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder, seen = tmp_path_factory.mktemp("truth"), {}
         patch.setenv(store.VARIABLE, str(folder))
-        for module, name in ((search, "search"), (optimum, "_compute")):
+        for module, name in ((search, "search"), (builder, "_compute")):
             patch.setattr(module, name, _recorded(getattr(module, name), seen))
         forget()
         mechanism, bound = ln.least_noise(**TARGET), ln.loss_lower_bound(**TARGET)
@@ -83,7 +84,7 @@ def plant(cache, truth, kind, content):
 def test_bounds_are_remembered_as_proofs(cache, truth, monkeypatch):
     assert ln.loss_lower_bound(**TARGET) == truth.bound
     forget()
-    monkeypatch.setattr(optimum, "_compute", None)  # must not be needed again
+    monkeypatch.setattr(builder, "_compute", None)  # must not be needed again
     assert ln.loss_lower_bound(**TARGET) == truth.bound
 
 
@@ -238,18 +239,18 @@ def test_a_folder_that_cannot_be_used_is_no_obstacle(truth, monkeypatch, tmp_pat
 def test_threads_and_processes_that_write_at_once_leave_whole_files(cache):
     code = (
         "import sys; from lessnoise.mechanism.least import store\n"
-        "for i in range(200): store.save({'q': 1}, {'a': sys.argv[1] * 2000})"
+        "for i in range(200): cache.save({'q': 1}, {'a': sys.argv[1] * 2000})"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(i)]) for i in range(2)]
     threads = [
-        threading.Thread(target=lambda i=i: [store.save({"q": 1}, {"a": str(i) * 2000}) for _ in range(50)])
+        threading.Thread(target=lambda i=i: [cache.save({"q": 1}, {"a": str(i) * 2000}) for _ in range(50)])
         for i in (2, 3)
     ]
     for thread in threads:
         thread.start()
     seen = set()
     while any(writer.poll() is None for writer in writers):
-        answer = store.load({"q": 1})
+        answer = cache.load({"q": 1})
         seen.add(None if answer is None else answer["a"])
     for thread in threads:
         thread.join()

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessnoise as ln
-from lessnoise.ledger import store, total
+from lessnoise.ledger import database, total
 from lessnoise.ledger.history import history
 from lessnoise.noise import Stream, delta_numeric
 
@@ -305,7 +305,7 @@ def test_a_full_disk_spends_nothing(tmp_path, monkeypatch):
         connection.execute(f"PRAGMA max_page_count = {pages}")
         return connection
 
-    monkeypatch.setattr(store.sqlite3, "connect", small_disk)
+    monkeypatch.setattr(database.sqlite3, "connect", small_disk)
     monkeypatch.setattr(Stream, "claim", lambda _: pytest.fail("noise was drawn"))
 
     def fill() -> None:

@@ -16,7 +16,7 @@ import sys
 import pytest
 
 import lessnoise as ln
-from lessnoise.ledger import forks, picture, store
+from lessnoise.ledger import database, forks, picture
 from lessnoise.ledger.history import history
 
 GAUSSIAN = ln.analytic_gaussian(epsilon=0.3, delta=1e-8, sensitivity=1, shape=3)
@@ -169,7 +169,7 @@ def test_creation_is_one_step(tmp_path, monkeypatch):
         seen.append((os.path.getsize(source) > 0, path.exists()))
         return link(source, target)
 
-    monkeypatch.setattr(store.os, "link", watched)
+    monkeypatch.setattr(database.os, "link", watched)
     ln.Ledger.open(path, epsilon=1, delta=1e-6)
     assert seen == [(True, False)]
     assert [file.name for file in tmp_path.iterdir()] == ["a.ledger"]
@@ -177,7 +177,7 @@ def test_creation_is_one_step(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.os, "link", interrupted)
+    monkeypatch.setattr(database.os, "link", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ln.Ledger.open(tmp_path / "b.ledger", epsilon=1, delta=1e-6)
     assert [file.name for file in tmp_path.iterdir()] == ["a.ledger"]
@@ -213,7 +213,7 @@ class Failing(sqlite3.Connection):
 def test_an_unknown_outcome_is_not_called_unspent(ledger, monkeypatch):
     connect = sqlite3.connect
     with monkeypatch.context() as patched:
-        patched.setattr(store.sqlite3, "connect", lambda *a, **o: connect(*a, **o, factory=Failing))
+        patched.setattr(database.sqlite3, "connect", lambda *a, **o: connect(*a, **o, factory=Failing))
         with pytest.raises(ln.errors.SpendUnknown, match="may be spent or not") as caught:
             ledger.spend(GAUSSIAN)
     assert "nothing was spent" not in str(caught.value)
@@ -221,7 +221,7 @@ def test_an_unknown_outcome_is_not_called_unspent(ledger, monkeypatch):
 
 
 def test_a_reader_that_does_not_let_go_stops_a_spend_and_nothing_is_spent(ledger, monkeypatch):
-    monkeypatch.setattr(store, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     reader = sqlite3.connect(ledger.path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM spend").fetchone()
@@ -233,7 +233,7 @@ def test_a_reader_that_does_not_let_go_stops_a_spend_and_nothing_is_spent(ledger
 
 def test_a_failed_look_does_not_speak_of_spending(ledger, monkeypatch):
     """It may follow a spend: what is left is asked after every release."""
-    monkeypatch.setattr(store, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     writer = sqlite3.connect(ledger.path, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
     assert "spent" not in told(ledger.remaining)

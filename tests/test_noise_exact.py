@@ -24,7 +24,6 @@ from lessnoise.noise import (
     Wishart,
     add_noise,
     compiled,
-    exact,
     forms,
     job,
     laplace,
@@ -34,6 +33,9 @@ from lessnoise.noise import (
     power,
     reference,
     ziggurat,
+)
+from lessnoise.noise import (
+    exact_arithmetic as exact,
 )
 
 DENSITIES = {"normal": normal, "laplace": laplace} | {f"power {p}": lambda p=p: power(p) for p in (1.0001, 1.5, 100.0)}

@@ -31,7 +31,6 @@ from lessnoise.noise import (
     Stream,
     add_noise,
     delta_numeric,
-    exact,
     laplace,
     normal,
     power,
@@ -40,6 +39,9 @@ from lessnoise.noise import (
     selftest,
     total_delta,
     ziggurat,
+)
+from lessnoise.noise import (
+    exact_arithmetic as exact,
 )
 from lessnoise.noise.radius import scalars
 

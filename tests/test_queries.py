@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from lessnoise import InvalidInput
 from lessnoise.query import Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.query.axis import EvenRule
-from lessnoise.query.exact import add, grid_step, norm_up, round_up
+from lessnoise.query.whole_sums import add, grid_step, norm_up, round_up
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 

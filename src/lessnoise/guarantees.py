@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from lessnoise import validation
+from lessnoise._display import Plotted, Shown
 from lessnoise.errors import InvalidInput
 from lessnoise.rounding import down, up
-from lessnoise.shown import Plotted, Shown
 
 
 class Neighbours(enum.Enum):

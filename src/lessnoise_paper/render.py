@@ -6,6 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from lessnoise.report.explorer import fragment
 from lessnoise.report.html import count_word, document, embedded, prose, table
 from lessnoise.report.inline import colour_rules, inline_svg
 from lessnoise_paper import store
@@ -188,7 +189,6 @@ def _explorer(shown: Page) -> str:
     """The exact-curve explorer, computed in the page."""
     if not _has_explorer(shown):
         return ""
-    from lessnoise.report.explorer import fragment
 
     return (
         '<section id="explorer" aria-labelledby="explorer-title">\n'

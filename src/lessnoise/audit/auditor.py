@@ -12,7 +12,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.audit import attacks as attack_module
-from lessnoise.audit.guessing import Question, Rule, choose, coin_probability, fewest_batches
+from lessnoise.audit.confidence import Question, Rule, choose, coin_probability, fewest_batches
 from lessnoise.audit.outputs import Outputs
 from lessnoise.audit.report import AttackResult, AuditReport, Evidence
 from lessnoise.audit.target import Calls, Target, guarantee, inputs, target_of

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lessnoise._display import Shown
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.rounding import down, up
-from lessnoise.shown import Shown
 
 if TYPE_CHECKING:
-    from lessnoise.audit.guessing import Rule
+    from lessnoise.audit.confidence import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.errors import ClaimWarning, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Verdict
+from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.curve.inversion import invert
 
@@ -108,8 +109,6 @@ def evaluate(cases: Iterable[Case]) -> list[Finding]:
 
 def at_setting(request: Request) -> list[Finding]:
     """Every claim of the catalogue at one setting of the caller's."""
-    from lessnoise.mechanism.catalogue import CATALOGUE
-
     setting = f"M={request.dimension}, D={request.sensitivity:g}"
     findings = []
     for entry in CATALOGUE.values():

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise.audit import audit as run_audit
+from lessnoise.audit.report import percent
 from lessnoise.cli.check import build
 from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import (
@@ -29,6 +31,9 @@ from lessnoise.cli.options import (
     seeded,
 )
 from lessnoise.cli.output import console, print_json
+from lessnoise.cli.terminal import literal
+from lessnoise.guarantees import Claim
+from lessnoise.rounding import down, up
 
 if TYPE_CHECKING:
     from lessnoise.audit import AuditReport
@@ -72,8 +77,6 @@ def audit(
     """
     import numpy as np
 
-    from lessnoise.audit import audit as run_audit
-
     rng = seeded(seed)
     request = request_of(context.params)
     built, notes = build(mechanism, calibration, request)
@@ -97,11 +100,6 @@ def audit(
 
 def _print(report: AuditReport, notes: list[str]) -> None:
     from rich.table import Table
-
-    from lessnoise.audit.report import percent
-    from lessnoise.cli.terminal import literal
-    from lessnoise.guarantees import Claim
-    from lessnoise.rounding import down, up
 
     claim = report.claim
     table = Table(

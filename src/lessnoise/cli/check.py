@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lessnoise import validation
 from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import (
     AsJson,
@@ -28,6 +29,8 @@ from lessnoise.cli.options import (
     request_of,
 )
 from lessnoise.cli.output import console, print_json
+from lessnoise.errors import ClaimWarning
+from lessnoise.mechanism.catalogue import CATALOGUE, find
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.catalogue import Request
@@ -88,10 +91,6 @@ def check(
 
 def build(mechanism: str, calibration: str, request: Request) -> tuple[Mechanism, list[str]]:
     """The named mechanism of the catalogue, and what its builder warns of."""
-    from lessnoise import validation
-    from lessnoise.errors import ClaimWarning
-    from lessnoise.mechanism.catalogue import CATALOGUE, find
-
     validation.choice("calibration", calibration, ("published", "exact"))
     published = f"{mechanism}-published"
     entry = find(published if calibration == "published" and published in CATALOGUE else mechanism)

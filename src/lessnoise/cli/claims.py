@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise.claims import CASES, at_setting, evaluate
 from lessnoise.cli.options import (
     AsJson,
     L1Sensitivity,
@@ -13,6 +14,10 @@ from lessnoise.cli.options import (
     parse_shape,
 )
 from lessnoise.cli.output import console, print_json
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.catalogue import Request
+from lessnoise.rounding import down, up
 
 if TYPE_CHECKING:
     from lessnoise.claims import Finding
@@ -34,11 +39,6 @@ def claims(
 
     Example: [bold]lessnoise claims[/bold]
     """
-    from lessnoise.claims import CASES, at_setting, evaluate
-    from lessnoise.errors import InvalidInput
-    from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import Request
-
     given = {"shape": shape, "sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
     if all(value is None for value in given.values()):
         findings = evaluate(CASES)
@@ -56,8 +56,6 @@ def claims(
 
 def _print_table(findings: list[Finding]) -> None:
     from rich.table import Table
-
-    from lessnoise.rounding import down, up
 
     table = Table(title="Claims and the truth")
     for title in (

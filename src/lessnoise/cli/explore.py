@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from lessnoise import files
 from lessnoise.cli.options import AsJson, Force
 from lessnoise.cli.output import console, print_json
+from lessnoise.report.explorer import page
+from lessnoise.report.explorer.server import ExplorerServer
 
 
 def explore(
@@ -25,10 +28,6 @@ def explore(
 
     Example: [bold]lessnoise explore --out explorer.html[/bold]
     """
-    from lessnoise import files
-    from lessnoise.report.explorer import page
-    from lessnoise.report.explorer.server import ExplorerServer
-
     if out is not None:
         text = page().encode()
         files.write_together({out: lambda file: file.write(text)}, force)

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from lessnoise import files
 from lessnoise.cli.options import (
     AsJson,
     Force,
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
+from lessnoise.report.frontier import DIMENSIONS, EPSILONS, frontier_svg
+from lessnoise.report.frontier import frontier as compute
 
 
 def frontier(
@@ -28,10 +31,6 @@ def frontier(
 
     Example: [bold]lessnoise frontier --epsilon 1 --entries 2 --entries 10 --entries 100 --out frontier.svg[/bold]
     """
-    from lessnoise import files
-    from lessnoise.report.frontier import DIMENSIONS, EPSILONS, frontier_svg
-    from lessnoise.report.frontier import frontier as compute
-
     if out is not None:
         files.check_free([out], force)
     with progress_bar(json) as progress:

@@ -26,8 +26,16 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
-from lessnoise.errors import InvalidInput
+from lessnoise.cli.terminal import literal
+from lessnoise.engines import engine_name
+from lessnoise.engines.postgres import Postgres
+from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.files import check_apart
+from lessnoise.ledger import Ledger
+from lessnoise.query import Histogram, Unit
+from lessnoise.release.payment import Payment
 from lessnoise.rounding import down
+from lessnoise.tasks.histogram import check_folder, contents, file_names, planned, reserved, write_staged
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger
@@ -70,14 +78,6 @@ def histogram(
     Example: [bold]lessnoise histogram trips.parquet --x Lon --y Lat --bins 89x89 --bounds -74.05:-73.75,40.6:40.9
     --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
-    from lessnoise.engines import engine_name
-    from lessnoise.errors import ClaimWarning
-    from lessnoise.files import check_apart
-    from lessnoise.ledger import Ledger
-    from lessnoise.query import Histogram, Unit
-    from lessnoise.release.payment import Payment
-    from lessnoise.tasks.histogram import check_folder, contents, file_names, planned, reserved, write_staged
-
     rng = seeded(seed)
     formats = output_format or ["parquet"]
     check_folder(out, formats, force)
@@ -112,7 +112,6 @@ def _report(
     if json:
         print_json({**result.to_dict(), "files": [str(path) for path in written]})
         return
-    from lessnoise.cli.terminal import literal
 
     show = console()
     show.print(f"wrote {literal(*written)}")
@@ -130,8 +129,6 @@ def _report(
 
 def _source(data: str, table: str | None) -> object:
     if data.startswith(("postgresql://", "postgres://")):
-        from lessnoise.engines.postgres import Postgres
-
         if table is None:
             raise InvalidInput("table=None, but DATA is a PostgreSQL address: name the table with --table.")
         return Postgres(data, table=table)

@@ -29,6 +29,14 @@ from lessnoise.cli.options import (
     request_of,
 )
 from lessnoise.cli.output import console, print_json
+from lessnoise.composition import compose
+from lessnoise.errors import ClaimWarning, InvalidInput, LedgerError
+from lessnoise.files import check_free, write_together
+from lessnoise.guarantees import Neighbours
+from lessnoise.ledger import Ledger, picture
+from lessnoise.ledger.history import history
+from lessnoise.mechanism.catalogue import find
+from lessnoise.rounding import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger
@@ -50,9 +58,6 @@ def create(
 
     Example: [bold]lessnoise ledger create city.ledger --epsilon 1 --delta 1e-6[/bold]
     """
-    from lessnoise.errors import InvalidInput
-    from lessnoise.ledger import Ledger
-
     if path.exists():
         raise InvalidInput(f"ledger={path} exists already: choose another name.")
     ledger = Ledger.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours)
@@ -74,12 +79,6 @@ def show(
 
     Example: [bold]lessnoise ledger show city.ledger --plot spending.svg[/bold]
     """
-    from lessnoise.files import check_free, write_together
-    from lessnoise.guarantees import Neighbours
-    from lessnoise.ledger import Ledger, picture
-    from lessnoise.ledger.history import history
-    from lessnoise.rounding import down
-
     if plot is not None:
         picture.check_format(plot)
     ledger = Ledger.open(path)
@@ -151,12 +150,6 @@ def spend(
     Example: [bold]lessnoise ledger spend city.ledger analytic-gaussian --shape 100 --sensitivity 1 --epsilon 0.1
     --delta 1e-8[/bold]
     """
-    from lessnoise.composition import compose
-    from lessnoise.errors import ClaimWarning, LedgerError
-    from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.catalogue import find
-    from lessnoise.rounding import down
-
     ledger = Ledger.open(path)
     request = request_of(context.params, neighbours=ledger.budget.neighbours)
     with warnings.catch_warnings():
@@ -192,9 +185,6 @@ def export(
     """
     import json as json_format
 
-    from lessnoise.files import check_free, write_together
-    from lessnoise.ledger import Ledger
-
     ledger = Ledger.open(path)
     if target is not None:
         _check_target(target, ledger)
@@ -223,7 +213,5 @@ def export(
 
 def _check_target(target: Path, ledger: Ledger) -> None:
     """No force is enough to write over the ledger itself."""
-    from lessnoise.errors import InvalidInput
-
     if ledger.is_kept_in(target):
         raise InvalidInput(f"output={target} is a file of the ledger itself: choose another name.")

@@ -10,6 +10,8 @@ import typer
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.catalogue import BEST, CATALOGUE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,14 +23,10 @@ if TYPE_CHECKING:
 
 def _mechanism_names(incomplete: str) -> list[str]:
     """For the shell's completion."""
-    from lessnoise.mechanism.catalogue import CATALOGUE
-
     return [name for name in CATALOGUE if name.startswith(incomplete)]
 
 
 def _names_and_best(incomplete: str) -> list[str]:
-    from lessnoise.mechanism.catalogue import BEST
-
     return [*([BEST] if BEST.startswith(incomplete) else []), *_mechanism_names(incomplete)]
 
 
@@ -132,9 +130,6 @@ def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
 
 def request_of(options: Mapping[str, Any], **known: Any) -> Request:  # noqa: ANN401
     """What a command line asks of a mechanism: options are named as a request's fields, and ``known`` ones win."""
-    from lessnoise.guarantees import Neighbours
-    from lessnoise.mechanism.catalogue import Request
-
     given = {field.name: options[field.name] for field in fields(Request) if field.name in options} | known
     if isinstance(given["shape"], str):
         given["shape"] = parse_shape(given["shape"])

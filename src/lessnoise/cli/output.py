@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lessnoise.cli.terminal import Console
+
 if TYPE_CHECKING:
     from lessnoise.cli.terminal import Console
 
@@ -23,7 +25,6 @@ def print_json(values: object) -> None:
 
 def console() -> Console:
     """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
-    from lessnoise.cli.terminal import Console
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:

@@ -25,6 +25,9 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.errors import InvalidInput
+from lessnoise.mechanism.catalogue import build_all
+from lessnoise.mechanism.least.builder import NAME
+from lessnoise.rounding import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +64,6 @@ def plan(
 
     Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
     """
-    from lessnoise.mechanism.catalogue import build_all
-    from lessnoise.mechanism.least.builder import NAME
-
     request = request_of(context.params)
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == NAME).optimality if optimality else None
@@ -75,8 +75,6 @@ def plan(
         return
     _print_table(mechanisms, request.l1_sensitivity is None)
     if ratio is not None:
-        from lessnoise.rounding import up
-
         console().print(
             f"{NAME}: no noise that is drawn independently of the data can keep this target with less than "
             f"1/{up(ratio, 5)} of its loss (proved)."
@@ -117,8 +115,6 @@ def _text(value: float | None, digits: int) -> str:
 
 def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
     from rich.table import Table
-
-    from lessnoise.rounding import up
 
     table = Table(title="Exact comparison, best first")
     table.add_column("mechanism")

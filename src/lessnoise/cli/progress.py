@@ -6,6 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
+from lessnoise.cli.terminal import Console, literal
 from lessnoise.harmless import printable
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
         yield None
         return
     from rich.progress import Progress
-
-    from lessnoise.cli.terminal import Console, literal
 
     bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
     task = bar.add_task("starting", total=None)

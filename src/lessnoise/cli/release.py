@@ -33,6 +33,14 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
+from lessnoise.cli.terminal import literal
+from lessnoise.errors import ClaimWarning
+from lessnoise.files import check_apart
+from lessnoise.ledger import Ledger
+from lessnoise.mechanism.catalogue import choose
+from lessnoise.release.pair import certificate_path, check_writable
+from lessnoise.release.streamed import opened, release_file
+from lessnoise.rounding import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger, Receipt
@@ -65,13 +73,6 @@ def release(
 
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
-    from lessnoise.errors import ClaimWarning
-    from lessnoise.files import check_apart
-    from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.catalogue import choose
-    from lessnoise.release.files import certificate_path, check_writable
-    from lessnoise.release.streamed import opened, release_file
-
     rng = seeded(seed)
     check_writable(target, force)
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
@@ -101,13 +102,10 @@ def _report(
     warned: list[str],
     json: bool,
 ) -> None:
-    from lessnoise.rounding import down
-
     built = certificate.mechanism
     if json:
         print_json(certificate.to_dict())
         return
-    from lessnoise.cli.terminal import literal
 
     out = console()
     out.print(f"wrote {literal(target)} and its certificate")

@@ -12,6 +12,7 @@ from lessnoise.cli.options import (
     AsJson,
 )
 from lessnoise.cli.output import console, print_json
+from lessnoise.noise.selftest import run
 
 
 def selftest(
@@ -23,8 +24,6 @@ def selftest(
     Example: [bold]lessnoise selftest[/bold]
     """
     from rich.console import Console
-
-    from lessnoise.noise.selftest import run
 
     start = time.perf_counter()
     with Console(stderr=True).status("starting") as status:

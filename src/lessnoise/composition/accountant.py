@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from lessnoise.composition.convolution import MOST_POINTS, LatticeSum, Terms, tilted, window
-from lessnoise.composition.dots import optimistic_hull, pessimistic, snap, unsnapped
-from lessnoise.composition.samples import MOST_POINTS as MOST_SAMPLES
+from lessnoise.composition.curve_points import MOST_POINTS as MOST_SAMPLES
+from lessnoise.composition.discretize import optimistic_hull, pessimistic, snap, unsnapped
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve.exact import LARGEST_EPSILON
+from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from lessnoise.composition.samples import Samples
+    from lessnoise.composition.curve_points import Samples
 
     Array = NDArray[np.float64]
     Choice = Callable[[Terms], float]  # of theta, for the terms at hand

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.composition.dots import Losses
+    from lessnoise.composition.discretize import Losses
 
     Array = NDArray[np.float64]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
-from lessnoise.composition.exact import Step, delta_of_steps, epsilon_of_steps, within
+from lessnoise._display import Plotted
+from lessnoise._later import offers
+from lessnoise.composition.curves import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import values_drawn
-from lessnoise.shown import Plotted
 
 SCHEMA = 1
 _MOST_STEPS = 10**12
@@ -178,6 +179,7 @@ class Composition(Plotted):
         return cls.from_dict(validation.json_object(text, "composition"))
 
 
+@offers("compose")
 def compose(*releases: Mechanism | Composition) -> Composition:
     """All the given releases together, in any order: the privacy they give as one.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.exact import LARGEST_EPSILON
+from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON
 from lessnoise.mechanism.curve.inversion import invert
 from lessnoise.mechanism.families import CorrelatedGaussian, GeneralizedGaussian, MatrixGaussian
 from lessnoise.mechanism.families.correlated_gaussian import worst_mu

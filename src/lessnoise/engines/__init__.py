@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._later import offers
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query.histogram import Presence
@@ -34,6 +35,7 @@ class Engine(Protocol):
         """The sum of all partial sums."""
 
 
+@offers("answer")
 def answer(
     query: Query,
     data: Any,  # noqa: ANN401

@@ -9,13 +9,14 @@ from opacus.accountants.accountant import IAccountant
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Guarantee
 from lessnoise.harmless import shown
 from lessnoise.rounding import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lessnoise.guarantees import Bracket, Guarantee
+    from lessnoise.guarantees import Bracket
     from lessnoise.learn.plan import TrainingPlan
 
 SCHEMA = 1
@@ -55,8 +56,6 @@ class ExactAccountant(IAccountant):
 
     def guarantee(self, epsilon: float) -> Guarantee:
         """What the steps so far give at an epsilon, on the safe side, if the randomness is as assumed."""
-        from lessnoise.guarantees import Guarantee
-
         return Guarantee(epsilon, self.delta(epsilon).upper)
 
     def _known_delta(self, delta: float | None) -> float:

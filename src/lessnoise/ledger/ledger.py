@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lessnoise import validation
+from lessnoise._display import Plotted
 from lessnoise.composition.description import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import total
-from lessnoise.ledger.store import Store
+from lessnoise.ledger.database import Store
 from lessnoise.rounding import down, up
-from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import builders, counts, families
 from lessnoise.mechanism.least import builder as least
-from lessnoise.mechanism.least.goal import Goal
+from lessnoise.mechanism.least.objective import Goal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -36,6 +36,9 @@ class Law(Protocol):
     def check_neighbours(self, neighbours: Neighbours) -> None:
         """Raise InvalidInput if the law's curve does not cover this relation."""
 
+    def choice(self, dimension: int) -> str:
+        """A few words on a law that the search for the least noise may choose."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with the kind."""
 
@@ -80,6 +83,10 @@ class Plain:
 
     def check_neighbours(self, neighbours: Neighbours) -> None:
         """Any relation will do: the sensitivity says how far its neighbours lie apart."""
+
+    def choice(self, dimension: int) -> str:
+        """The search for the least noise chooses among radial and shell laws alone."""
+        raise InvalidInput(f"noise={self.kind!r} is none that least noise chooses: leave out the design.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -149,6 +156,13 @@ class Radial(Plain):
     def scaled(self, factor: float) -> Radial:
         """All radii multiplied by a factor."""
         return Radial(self.k, self.p, self.scale * factor)
+
+    def choice(self, dimension: int) -> str:
+        """The member of the family, in a few words."""
+        if self.is_gaussian(dimension):
+            return "Gaussian"
+        named = self.k == dimension and self.p == 1.0
+        return "l2 mechanism" if named else f"radial (k = {self.k:.4g}, p = {self.p:.4g})"
 
     def is_gaussian(self, dimension: int) -> bool:
         """Independent normal coordinates."""

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
+from lessnoise._display import Plotted
+from lessnoise._later import later
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.harmless import shown
 from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
-from lessnoise.mechanism.least.design import Design
+from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.sampling import draw
-from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,9 +99,7 @@ class Mechanism(Plotted):
 
         The loss is E||n||^2, or the objective that :func:`lessnoise.least_noise` was asked for.
         """
-        from lessnoise.mechanism.least.builder import optimality
-
-        return optimality(self)
+        return float(later("optimality")(self))
 
     # Privacy.
 
@@ -134,15 +133,13 @@ class Mechanism(Plotted):
 
     def repeat(self, n: int) -> Composition:
         """``n`` releases about the same individuals, each with fresh noise."""
-        from lessnoise.composition import compose
-
-        return compose(self).repeat(n)
+        composition: Composition = later("compose")(self)
+        return composition.repeat(n)
 
     def subsample(self, rate: float) -> Composition:
         """One release on a Poisson sample: each individual takes part with probability ``rate``, independently."""
-        from lessnoise.composition import compose
-
-        return compose(self).subsample(rate)
+        composition: Composition = later("compose")(self)
+        return composition.subsample(rate)
 
     # Use.
 
@@ -165,9 +162,9 @@ class Mechanism(Plotted):
         With a ``ledger`` the release is paid for first; ``partition`` is the key of the individuals it concerns.
         ``out`` receives the noisy value and may be ``value`` itself. The number of threads changes the time alone.
         """
-        from lessnoise.release import release
-
-        return release(self, value, rng, ledger=ledger, partition=partition, out=out, threads=threads)
+        options = {"ledger": ledger, "partition": partition, "out": out, "threads": threads}
+        released: Release = later("release")(self, value, rng, **options)
+        return released
 
     # Storage.
 

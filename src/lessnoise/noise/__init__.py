@@ -6,7 +6,7 @@ noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.noise.s
 
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.core import add_noise, prepare_noise
-from lessnoise.noise.exact import Real
+from lessnoise.noise.exact_arithmetic import Real
 from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_delta
 from lessnoise.noise.job import Behind

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from lessnoise.noise import exact, reference, ziggurat
-from lessnoise.noise.exact import ZERO, Real
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import reference, ziggurat
+from lessnoise.noise.exact_arithmetic import ZERO, Real
 from lessnoise.noise.grid import BLOCK
 from lessnoise.noise.norm import norm
 from lessnoise.noise.radius import scalars
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.noise.exact import Interval
+    from lessnoise.noise.exact_arithmetic import Interval
     from lessnoise.noise.job import Job, Worker
     from lessnoise.noise.radius import Radius
     from lessnoise.noise.stream import Sequence, Stream

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.noise.exact import Real
+    from lessnoise.noise.exact_arithmetic import Real
     from lessnoise.noise.grid import Grid
     from lessnoise.noise.stream import Reader, Stream
     from lessnoise.noise.ziggurat import Density

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lessnoise.noise import exact, reference, ziggurat
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import reference, ziggurat
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.grid import BLOCK
 from lessnoise.noise.norm import lengthened_block

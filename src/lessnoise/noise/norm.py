@@ -17,7 +17,7 @@ from lessnoise.noise.ziggurat import LAYER_BITS, POSITION_BITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.noise.exact import Interval
+    from lessnoise.noise.exact_arithmetic import Interval
     from lessnoise.noise.job import Job, Worker
     from lessnoise.noise.stream import Reader
 

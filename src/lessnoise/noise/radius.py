@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from lessnoise.errors import InvalidInput
-from lessnoise.noise import exact, ziggurat
-from lessnoise.noise.exact import HALF, Draw, Interval, Real, Word
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import ziggurat
+from lessnoise.noise.exact_arithmetic import HALF, Draw, Interval, Real, Word
 from lessnoise.noise.stream import SCALARS
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """One block of values with NumPy: the meaning of the kernels, and the path for small vectors.
 
 It takes every decision as the kernels do, and where floats come within a margin of a boundary it asks
-:mod:`lessnoise.noise.exact`. So its output is a function of the words alone, whatever the margins and the path.
-``margin`` can be raised in tests to send everything to the exact side.
+:mod:`lessnoise.noise.exact_arithmetic`. So its output is a function of the words alone, whatever the margins and the
+path. ``margin`` can be raised in tests to send everything to the exact side.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.noise import exact
-from lessnoise.noise.exact import Draw, Real, Word
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise.exact_arithmetic import Draw, Real, Word
 from lessnoise.noise.grid import reserve
 from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL, Density
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.noise import exact, reference, ziggurat
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import reference, ziggurat
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.core import add_noise
-from lessnoise.noise.exact import Real
+from lessnoise.noise.exact_arithmetic import Real
 from lessnoise.noise.forms import Form, Independent, Isotropic
 from lessnoise.noise.grid import BLOCK, Grid, reserve
 from lessnoise.noise.job import Worker

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lessnoise.noise.exact import Real
+    from lessnoise.noise.exact_arithmetic import Real
     from lessnoise.noise.forms import Form, Integers
     from lessnoise.noise.stream import Stream
 

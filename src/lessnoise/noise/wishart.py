@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lessnoise.noise import exact, matrix, ziggurat
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import matrix, ziggurat
 from lessnoise.noise.grid import BLOCK
 
 if TYPE_CHECKING:
-    from lessnoise.noise.exact import Interval
+    from lessnoise.noise.exact_arithmetic import Interval
     from lessnoise.noise.job import Job
     from lessnoise.noise.stream import Reader
     from lessnoise.noise.ziggurat import Density

@@ -24,7 +24,7 @@ from lessnoise.mechanism.sampling import values_drawn
 from lessnoise.noise import can_keep
 from lessnoise.pca.rows import Moments
 from lessnoise.pca.symmetric import unpack
-from lessnoise.query import exact
+from lessnoise.query import whole_sums
 from lessnoise.release.payment import Payment
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _matrix_form(
         described = families.wishart(epsilon=epsilon, features=size, records=records, clip_norm=layout.norm)
         # As below; the eigenvalues above 0 of what rounding moves sum to sqrt(d) times its length at most.
         moved = (math.isqrt(size) + 1) * Fraction(layout.norm) ** 2 / 2**50
-        lost = exact.round_up(Fraction(described.sensitivity) + moved)
+        lost = whole_sums.round_up(Fraction(described.sensitivity) + moved)
         described = dataclasses.replace(described, sensitivity=lost)
         return described, moments.gram / records, lambda value: records * value
     if name == "mod-sulq":
@@ -147,7 +147,7 @@ def _matrix_form(
         )
         triangle = (moments.gram / records)[np.triu_indices(size)]
         # Rounding moves entries by 2^-51 of themselves at most, so two neighbours by 2^-50 clip_norm^2 together.
-        lost = exact.round_up(Fraction(described.sensitivity) + Fraction(layout.norm) ** 2 / 2**50)
+        lost = whole_sums.round_up(Fraction(described.sensitivity) + Fraction(layout.norm) ** 2 / 2**50)
         described = dataclasses.replace(described, sensitivity=lost)
         return described, triangle, lambda value: records * unpack(value, weight=1.0)
     request = Request(

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.errors import InvalidInput
-from lessnoise.noise import exact, normal, reference
+from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import normal, reference
 from lessnoise.noise.stream import PROPOSALS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.noise import Stream
-    from lessnoise.noise.exact import Draw, Interval, Word
+    from lessnoise.noise.exact_arithmetic import Draw, Interval, Word
     from lessnoise.noise.reference import Block
     from lessnoise.noise.stream import Reader
 

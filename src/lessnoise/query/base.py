@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._later import later
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
-from lessnoise.query import columns, exact
+from lessnoise.mechanism.catalogue import Request
+from lessnoise.query import columns, whole_sums
 from lessnoise.query.unit import ROW, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-    from lessnoise.mechanism.catalogue import Request
 
     Progress = Callable[[str, int, int], None]
 
@@ -94,12 +94,12 @@ class Query(ABC):
 
     def combine(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add two partial sums, exactly."""
-        return exact.add(left, right)
+        return whole_sums.add(left, right)
 
     def norms(self, neighbours: Neighbours | str, unit: Unit = ROW) -> Norms:
         """Largest change by one unit: k rows change k times as much as one, if they are all alike."""
         one = self.row_norms(Neighbours.of(neighbours))
-        return Norms(*(exact.round_up(unit.rows * Fraction(norm)) for norm in (one.l2, one.l1)))
+        return Norms(*(whole_sums.round_up(unit.rows * Fraction(norm)) for norm in (one.l2, one.l1)))
 
     def sensitivity(self, neighbours: Neighbours | str, unit: Unit = ROW) -> float:
         """Largest l2 change by one unit."""
@@ -118,15 +118,13 @@ class Query(ABC):
         **options: Any,  # noqa: ANN401
     ) -> Request:
         """What a mechanism for this query must do, whatever the data; ``options`` are further fields of the request."""
-        from lessnoise.mechanism.catalogue import Request
-
         norms, relation = self.norms(neighbours, unit), Neighbours.of(neighbours)
         bound = self.entry_bound if relation is Neighbours.ADD_REMOVE else None
         known = {
             "l1_sensitivity": norms.l1,
             "integer": self.integer,
             "counts": self.counts,
-            "entry_bound": None if bound is None else exact.round_up(unit.rows * Fraction(bound)),
+            "entry_bound": None if bound is None else whole_sums.round_up(unit.rows * Fraction(bound)),
         }
         return Request(epsilon, delta, norms.l2, self.shape, relation, **{**known, **options})
 
@@ -140,9 +138,9 @@ class Query(ABC):
         progress: Progress | None = None,
     ) -> Answer:
         """Answer the query on some data; see :func:`lessnoise.engines.answer`."""
-        from lessnoise.engines import answer
-
-        return answer(self, data, neighbours=neighbours, unit=unit, engine=engine, progress=progress)
+        options = {"neighbours": neighbours, "unit": unit, "engine": engine, "progress": progress}
+        answer: Answer = later("answer")(self, data, **options)
+        return answer
 
     def answer_from(self, total: NDArray[np.int64], neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
         """The answer whose partial sums add up to ``total``."""

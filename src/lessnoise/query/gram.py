@@ -12,7 +12,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.query import columns, exact
+from lessnoise.query import columns, whole_sums
 from lessnoise.query.base import Norms, NumericQuery, column_names, interval
 from lessnoise.query.linear import step
 
@@ -96,7 +96,7 @@ class Gram(NumericQuery):
 
     def finish(self, total: NDArray[np.int64]) -> Floats:
         """From squared grid steps to the matrix."""
-        return exact.to_floats(total) * (self._step * self._step)
+        return whole_sums.to_floats(total) * (self._step * self._step)
 
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """See the class; the replaced bounds follow from ||x x^T - y y^T||^2 = |x|^4 + |y|^4 - 2 (x.y)^2."""
@@ -104,10 +104,10 @@ class Gram(NumericQuery):
         largest, l1, apart = self._extent()
         if neighbours is Neighbours.REPLACE:
             # Squares are never negative, so one of them alone cannot change by more than the larger.
-            frobenius = largest if size == 1 else Fraction(exact.norm_up([exact.round_up(largest)] * 2))
+            frobenius = largest if size == 1 else Fraction(whole_sums.norm_up([whole_sums.round_up(largest)] * 2))
             largest, l1 = min(frobenius, apart[0]), min(size * frobenius, apart[1])
         entry = exact.SPACING * Fraction(self._step) ** 2
-        return Norms(exact.round_up(largest + size * entry), exact.round_up(l1 + size * size * entry))
+        return Norms(whole_sums.round_up(largest + size * entry), whole_sums.round_up(l1 + size * size * entry))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -124,18 +124,18 @@ class Gram(NumericQuery):
         square = max(low * low, high * high)
         products = (Fraction(0), low * low, low * high, high * high)
         width = max(products) - min(products)  # of an entry off the diagonal; a dropped row counts 0
-        entries = [exact.round_up(square)] * size + [exact.round_up(width)] * (size * (size - 1))
-        apart = exact.norm_up(entries) if size <= 64 else _norm(entries)
+        entries = [whole_sums.round_up(square)] * size + [whole_sums.round_up(width)] * (size * (size - 1))
+        apart = whole_sums.norm_up(entries) if size <= 64 else _norm(entries)
         return size * square, size * size * square, (Fraction(apart), size * square + size * (size - 1) * width)
 
     @property
     def _ends(self) -> tuple[int, int]:
         """The box in whole steps."""
-        return exact.whole_steps(*(self.box or (0.0, 1.0)), self._step)
+        return whole_sums.whole_steps(*(self.box or (0.0, 1.0)), self._step)
 
     @property
     def _step(self) -> float:
-        return exact.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
+        return whole_sums.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
 
     def _fill(self, values: Floats, rows: Floats) -> None:
         """Fill in rows in whole steps, bounded."""

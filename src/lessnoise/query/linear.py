@@ -11,8 +11,9 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.query import columns, exact
+from lessnoise.query import columns, whole_sums
 from lessnoise.query.base import Norms, NumericQuery, column_names, intervals
+from lessnoise.query.unit import ROW
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -62,22 +63,22 @@ class Sum(NumericQuery):
 
     def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
         """From grid steps to sums."""
-        return np.asarray(exact.to_floats(total) * np.array([step(ends) for ends in self.bounds]))
+        return np.asarray(whole_sums.to_floats(total) * np.array([step(ends) for ends in self.bounds]))
 
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """The farthest corner of the box; if replaced, its diagonal if that is longer."""
         corner, widths = self._changes()
-        added = Norms(exact.norm_up(corner), exact.round_up(sum(map(Fraction, corner), Fraction(0))))
+        added = Norms(whole_sums.norm_up(corner), whole_sums.round_up(sum(map(Fraction, corner), Fraction(0))))
         if neighbours is Neighbours.ADD_REMOVE:
             return added
-        l1 = exact.round_up(sum(map(Fraction, widths), Fraction(0)))
-        return Norms(max(added.l2, exact.norm_up(widths)), max(added.l1, l1))
+        l1 = whole_sums.round_up(sum(map(Fraction, widths), Fraction(0)))
+        return Norms(max(added.l2, whole_sums.norm_up(widths)), max(added.l1, l1))
 
     def _changes(self) -> tuple[list[float], list[float]]:
         """The most that each column changes by a row that is added or removed, and by one that is replaced."""
-        steps = [(*exact.whole_steps(*ends, step(ends)), step(ends)) for ends in self.bounds]
-        added = [exact.spaced(max(abs(low), abs(high))) * width for low, high, width in steps]
-        return added, [exact.spaced(high - low) * width for low, high, width in steps]
+        steps = [(*whole_sums.whole_steps(*ends, step(ends)), step(ends)) for ends in self.bounds]
+        added = [whole_sums.spaced(max(abs(low), abs(high))) * width for low, high, width in steps]
+        return added, [whole_sums.spaced(high - low) * width for low, high, width in steps]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -131,7 +132,7 @@ class Mean(NumericQuery):
 
     def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
         """From grid steps to sums; a public number of rows must be right."""
-        sums = exact.to_floats(total[:-1]) * step((-1.0, 1.0))
+        sums = whole_sums.to_floats(total[:-1]) * step((-1.0, 1.0))
         if self.rows is None:
             return np.append(sums, float(total[-1]))
         if total[-1] != self.rows:
@@ -144,16 +145,14 @@ class Mean(NumericQuery):
         if self.rows is not None:
             if neighbours is not Neighbours.REPLACE:
                 raise InvalidInput(f"rows={self.rows} is public only if rows are replaced: pass neighbours='replace'.")
-            return Norms(exact.norm_up([2.0] * size), 2.0 * size)
-        added = Norms(exact.norm_up([1.0] * (size + 1)), size + 1.0)
+            return Norms(whole_sums.norm_up([2.0] * size), 2.0 * size)
+        added = Norms(whole_sums.norm_up([1.0] * (size + 1)), size + 1.0)
         if neighbours is Neighbours.ADD_REMOVE:
             return added
-        return Norms(max(added.l2, exact.norm_up([2.0] * size)), max(added.l1, 2.0 * size))
+        return Norms(max(added.l2, whole_sums.norm_up([2.0] * size)), max(added.l1, 2.0 * size))
 
     def norms(self, neighbours: Neighbours | str, unit: Any = None) -> Norms:  # noqa: ANN401
         """Largest change by one unit; a public number of rows goes with the unit of one row only."""
-        from lessnoise.query.unit import ROW
-
         unit = ROW if unit is None else unit
         if self.rows is not None and unit.id is not None:
             raise InvalidInput(f"rows={self.rows} cannot hold when a user's rows are bounded: leave rows out.")
@@ -186,7 +185,7 @@ class Mean(NumericQuery):
 
 def step(ends: Interval, bits: int = BITS) -> float:
     """The grid of one column."""
-    return exact.grid_step(max(abs(ends[0]), abs(ends[1])), bits)
+    return whole_sums.grid_step(max(abs(ends[0]), abs(ends[1])), bits)
 
 
 def rounded(
@@ -194,6 +193,6 @@ def rounded(
 ) -> NDArray[np.int64]:
     """Entries clipped to their bounds, in whole steps of the grid that lie within the bounds, too."""
     steps = np.array([step(ends, bits) for ends in bounds])
-    within = [exact.whole_steps(*ends, width) for ends, width in zip(bounds, steps.tolist(), strict=True)]
+    within = [whole_sums.whole_steps(*ends, width) for ends, width in zip(bounds, steps.tolist(), strict=True)]
     lowest, highest = np.array(within).T
     return np.asarray(np.clip(np.rint(values / steps), lowest, highest).astype(np.int64))

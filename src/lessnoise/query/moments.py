@@ -11,7 +11,7 @@ import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.query import exact
+from lessnoise.query import whole_sums
 from lessnoise.query.base import Norms
 from lessnoise.query.gram import BITS, Gram
 
@@ -53,19 +53,19 @@ class SecondMoments(Gram):
         """From squared grid steps to the matrix."""
         scale = np.full(len(total), self._step)
         scale[-2:] = 1.0
-        value: Floats = exact.to_floats(total) * scale
+        value: Floats = whole_sums.to_floats(total) * scale
         value *= scale[:, np.newaxis]
         return value
 
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """As for a Gram matrix: |z|^2 is at most norm^2 + 2; the counts are never rounded."""
         assert self.norm is not None
-        size, largest, step = len(self.names), exact.round_up(Fraction(self.norm) ** 2 + 2), Fraction(self._step)
+        size, largest, step = len(self.names), whole_sums.round_up(Fraction(self.norm) ** 2 + 2), Fraction(self._step)
         one = neighbours is Neighbours.ADD_REMOVE
-        l2 = Fraction(largest if one else exact.norm_up([largest, largest]))
+        l2 = Fraction(largest if one else whole_sums.norm_up([largest, largest]))
         l1 = (1 if one else 2) * (size + 2) * Fraction(largest)
         lost = exact.SPACING * size * (size * step**2 + 4 * step)  # in the l1 norm, so in the l2 norm, too
-        return Norms(exact.round_up(l2 + lost), exact.round_up(l1 + lost))
+        return Norms(whole_sums.round_up(l2 + lost), whole_sums.round_up(l1 + lost))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -85,7 +85,7 @@ class SecondMoments(Gram):
             return super()._step
         assert self.norm is not None
         farthest = float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0))))
-        return exact.grid_step(min(farthest, self.norm), BITS)
+        return whole_sums.grid_step(min(farthest, self.norm), BITS)
 
     def _fill(self, values: Floats, rows: Floats) -> None:
         finite = np.isfinite(values)

@@ -10,12 +10,12 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._display import Shown
 from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, values_drawn
-from lessnoise.shown import Shown
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream

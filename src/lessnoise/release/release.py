@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Plotted
+from lessnoise._later import offers
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import is_streamed, prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
+from lessnoise.release.pair import read_release, write_release
 from lessnoise.release.payment import Payment
-from lessnoise.shown import Plotted
 
 if TYPE_CHECKING:
     import os
@@ -48,18 +50,15 @@ class Release(Plotted):
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the value as ``path`` and the certificate, with the value's SHA-256, beside it: both or neither."""
-        from lessnoise.release.files import write_release
-
         write_release(self, Path(path), force)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Release:
         """Read what :meth:`write` or ``lessnoise release`` wrote; a value that is not its certificate's is refused."""
-        from lessnoise.release.files import read_release
-
-        return read_release(Path(path))
+        return cls(*read_release(Path(path)))
 
 
+@offers("release")
 def release(
     mechanism: Mechanism,
     value: ArrayLike,

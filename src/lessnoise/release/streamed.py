@@ -13,7 +13,7 @@ from lessnoise import npy, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.mechanism.sampling import is_streamed, prepare_streamed
-from lessnoise.release.files import load_array, place, reserved, write_array, write_staged
+from lessnoise.release.pair import load_array, place, reserved, write_array, write_staged
 from lessnoise.release.payment import Payment
 from lessnoise.release.release import certified
 

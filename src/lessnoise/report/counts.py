@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise._display import to_png
 from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS, GRID, blank, literal, png, style
 from lessnoise.rounding import up
+from lessnoise.tasks.histogram import HistogramRelease
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from lessnoise.query import Axis
-    from lessnoise.tasks.histogram import HistogramRelease
 
 _MAP_COLOURS = "magma"
 _MOST_LABELS = 24
 
 
+@to_png.register(HistogramRelease)
 def counts_png(result: HistogramRelease) -> bytes:
     """The counts over the first two axes (summed over any others), or over the only one."""
     mechanism, guarantee = result.certificate.mechanism, result.certificate.guarantee

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise import _display
 from lessnoise.composition.description import Composition
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Verdict
@@ -30,7 +31,8 @@ _MOST_BARS = 2000
 _USUAL_DELTA = 1e-6
 
 
-def picture(shown: object, axes: Axes | None = None) -> Figure:
+@_display.picture.register(_display.Plotted)
+def picture(shown: _display.Plotted, axes: Axes | None = None) -> Figure:
     """Draw an object on ``axes``, or on a figure of its own."""
     with style():
         if axes is None:

@@ -12,7 +12,8 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.builders import analytic_gaussian, l2_mechanism
 from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
-from lessnoise.mechanism.least.goal import Goal
+from lessnoise.mechanism.least.objective import Goal
+from lessnoise.mechanism.least.radial_search import best_member
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def frontier(
 
 
 def _point(dimension: int, epsilon: float, delta: float, with_bound: bool, with_radial: bool) -> FrontierPoint:
-    from lessnoise.mechanism.least.family import best_member
-
     target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": dimension}
     goal = Goal.of("squared")
     unit = analytic_gaussian(**target).expected_loss

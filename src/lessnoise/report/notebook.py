@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import functools
 from html import escape
 from typing import TYPE_CHECKING
 
+from lessnoise._display import to_html
 from lessnoise.audit.report import AuditReport, percent
 from lessnoise.composition.description import Composition
 from lessnoise.errors import InvalidInput
@@ -35,17 +35,6 @@ _USUAL_DELTA = 1e-6
 
 Cell = tuple[str, str]
 """A name and a value, in plain text."""
-
-
-@functools.singledispatch
-def to_html(shown: object) -> str:
-    """A table of an object of ours; each kind registers its own.
-
-    >>> from lessnoise import Guarantee
-    >>> "1.0001" in to_html(Guarantee(1.00001, 0))
-    True
-    """
-    raise TypeError(f"no table is known for {type(shown).__name__}")
 
 
 @to_html.register(Bracket)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import files, postprocess, validation
+from lessnoise._display import to_png
 from lessnoise.engines import engine_name
 from lessnoise.engines.checks import require
 from lessnoise.errors import InvalidInput
@@ -141,10 +142,8 @@ def write_staged(made: Mapping[str, bytes], folder: Path, staged: files.Staged, 
 
 def contents(result: HistogramRelease, formats: Sequence[str]) -> dict[str, bytes]:
     """What goes into a folder; the certificate, which vouches for the rest, comes last."""
-    from lessnoise.report.counts import counts_png
-
     try:
-        made = {f"counts.{form}": counts_file(result, form) for form in formats} | {PICTURE: counts_png(result)}
+        made = {f"counts.{form}": counts_file(result, form) for form in formats} | {PICTURE: to_png(result)}
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"name={error.object!r} is not text that a file can hold: rename the column or key."

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessnoise.cli import AsJson, Force, console, print_json
+from lessnoise.files import check_free
+from lessnoise.report.html import is_ours
+from lessnoise_paper import Settings
+from lessnoise_paper import reproduce as run_all
+from lessnoise_paper.registry import SECTIONS
+from lessnoise_paper.run import INDEX, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,10 +53,6 @@ def reproduce(
 
     Example: [bold]lessnoise reproduce --quick --out report[/bold]
     """
-    from lessnoise_paper import Settings
-    from lessnoise_paper import reproduce as run_all
-    from lessnoise_paper.run import INDEX, MANIFEST
-
     if names:
         _print_names(json)
         return
@@ -73,17 +75,12 @@ def reproduce(
 
 def _check_folder(out: Path, force: bool) -> None:
     """Refuse, before any work, to write over a page that is not an earlier report."""
-    from lessnoise.files import check_free
-    from lessnoise.report.html import is_ours
-
     page = out / "index.html"
     if out.exists():  # otherwise it is made when there is something to put into it
         check_free([page], force or is_ours(page))
 
 
 def _print_names(json: bool) -> None:
-    from lessnoise_paper.registry import SECTIONS
-
     if json:
         print_json([{"name": s.name, "title": s.title, "place": s.place, "experiment": s.experiment} for s in SECTIONS])
         return

@@ -10,7 +10,9 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from lessnoise.cache import folder
 from lessnoise.errors import InvalidInput, LessnoiseError
+from lessnoise.files import write_together
 
 VARIABLE = "LESSNOISE_DATA"
 _TIMEOUT = 30.0
@@ -83,8 +85,6 @@ def _download(title: str, files: tuple[PublicFile, ...], cache: Path | None) -> 
             f"pass that folder (--data FOLDER, or the environment variable {VARIABLE})."
         ) from None
     if cache is not None:
-        from lessnoise.files import write_together
-
         with contextlib.suppress(OSError, LessnoiseError):  # then it is downloaded again the next time
             cache.mkdir(parents=True, exist_ok=True)
             write_together({cache / file.names[0]: lambda target: target.write(content)}, force=True)
@@ -101,7 +101,5 @@ def _advice(title: str, files: tuple[PublicFile, ...]) -> str:
 
 def cache_folder() -> Path | None:
     """Where downloads are kept, if there is a cache."""
-    from lessnoise.mechanism.least.store import folder
-
     base = folder()
     return None if base is None else base / "data"

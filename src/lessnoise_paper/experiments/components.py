@@ -27,6 +27,7 @@ from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import build
 from lessnoise.pca.rows import RowBound, moments
 from lessnoise.pca.symmetric import unpack
+from lessnoise_paper.data.tables import feature_table
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy, Point, Spectrum
 
 if TYPE_CHECKING:
@@ -107,8 +108,6 @@ def digits_study(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The study of scikit-learn's digits, ready for JSON and for the figures of ``pca_pictures``."""
-    from lessnoise_paper.data.tables import feature_table
-
     table = feature_table("digits")
     return run_pca(table, epsilons=epsilons, repetitions=repetitions, seed=seed, progress=progress).to_dict()
 

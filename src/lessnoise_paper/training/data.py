@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import files, validation
 from lessnoise.errors import InvalidInput
 from lessnoise_paper.data.fetch import VARIABLE, PublicFile, cache_folder, read_public
 
@@ -90,8 +90,6 @@ def _cifar(folder: str | os.PathLike[str] | None) -> Images:
 def _downloaded() -> Path:
     """The folder of the cache with the archive in it."""
     from urllib.request import urlopen
-
-    from lessnoise import files
 
     place = cache_folder()
     if place is None:

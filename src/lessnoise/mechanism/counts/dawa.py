@@ -24,7 +24,7 @@ from lessnoise.mechanism.counts.counterexample import published_delta_lower
 from lessnoise.mechanism.counts.greedy import Answers, fitted_totals, greedy_weights
 from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import exact_sum, sums_error
-from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon, law_pure_epsilon_lower
+from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Law, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism

@@ -24,7 +24,7 @@ from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves, exact_sum, levels_of, sums_error
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.exact import law_delta, law_pure_epsilon
+from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism

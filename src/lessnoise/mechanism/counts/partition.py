@@ -22,7 +22,7 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.counts.inference import sums_error
-from lessnoise.noise import exact
+from lessnoise.noise import exact_arithmetic as exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

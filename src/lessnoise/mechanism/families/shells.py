@@ -114,6 +114,10 @@ class Shells(Plain):
                 "make shells for this shape."
             )
 
+    def choice(self, dimension: int) -> str:
+        """How many shells there are."""
+        return f"{len(self.probabilities)} shells" if len(self.probabilities) > 1 else "a uniform ball"
+
     def scaled(self, factor: float) -> Shells:
         """All radii multiplied by a factor."""
         return replace(self, edges=tuple(factor * edge for edge in self.edges))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+import math
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
+from lessnoise.mechanism.losses import log_raw_moment, quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    from lessnoise.mechanism.law import Law
 
 
 class Objective(Protocol):
@@ -108,3 +116,98 @@ class Ramp:
         """How far f may fall below its chord."""
         inside = (left >= self.start) & (right <= self.end)
         return np.where(inside, (right - left) ** 2 / (4.0 * (self.end**2 - self.start**2)), 0.0)
+
+
+_QUANTILE = "quantile:"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The mean of ||n||^2 ("squared"), of ||n|| ("l2"), or a quantile of ||n||^2 ("quantile:0.95").
+
+    >>> Goal.of("quantile:0.95").probability
+    0.95
+    """
+
+    name: str
+    probability: float | None = None
+
+    @classmethod
+    def of(cls, objective: object) -> Goal:
+        """Read the caller's words."""
+        if objective in ("squared", "l2"):
+            return cls(str(objective))
+        if isinstance(objective, str) and objective.startswith(_QUANTILE):
+            try:
+                probability = float(objective.removeprefix(_QUANTILE))
+            except ValueError:
+                probability = math.nan
+            return cls(objective, validation.probability(f"objective={objective!r}: probability", probability))
+        raise InvalidInput(f'objective={objective!r} is not known: choose "squared", "l2" or "quantile:0.95".')
+
+    @property
+    def power(self) -> Power:
+        """The objective whose optimum this is, or from which the search for a quantile starts."""
+        return Power(1.0 if self.name == "l2" else 2.0)
+
+    def log_size(self, law: Law, dimension: int) -> float:
+        """ln of the law's size as a length: root mean square, mean length, or quantile of ||n||."""
+        if self.probability is not None:
+            return 0.5 * math.log(quantile(law, dimension, self.probability))
+        if self.name == "l2":
+            return log_raw_moment(law, dimension, 0.5)
+        return 0.5 * log_raw_moment(law, dimension, 1)
+
+    def loss_ratio(self, log_size_difference: float) -> float:
+        """Ratio of losses from a difference of log-sizes: lengths for "l2", squares otherwise."""
+        return math.exp(log_size_difference * (1.0 if self.name == "l2" else 2.0))
+
+
+SMALLEST_GAIN = 1e-3
+"""Share of the loss below which a gain over the Gaussian is given up for its simplicity."""
+
+_NOTE = re.compile(
+    r"(the (l2 mechanism|shell mechanism|radial family|uniform ball)|all but the Gaussian) was left out "
+    r"\([^;\n]{1,400}\)"
+    r"|a candidate was not certified and has been left out"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The objective, the kind of law that won, and what had to be left out ("" if nothing)."""
+
+    objective: str
+    choice: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("objective", "choice", "note"):
+            validation.text(name, getattr(self, name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], law: Law, dimension: int) -> Design:
+        """The inverse of :meth:`to_dict`, for a law: nothing is taken over that the law does not bear out."""
+        values = validation.fields(values, ("objective", "choice"), "design", ("note",))
+        expected = law.choice(dimension)
+        if values["choice"] != expected:
+            raise InvalidInput(
+                f"choice={shown(values['choice'])} is not what this noise is ({expected}): read the file as it was "
+                "written."
+            )
+        return cls(Goal.of(values["objective"]).name, expected, checked_note(values.get("note", "")))
+
+
+def checked_note(note: object) -> str:
+    """A note that the search writes, and no other words.
+
+    >>> checked_note("the shell mechanism was left out (too many steps)")
+    'the shell mechanism was left out (too many steps)'
+    """
+    if not isinstance(note, str) or (note and not all(_NOTE.fullmatch(part) for part in note.split("; "))):
+        raise InvalidInput("note says something that no search of ours writes: read the file as it was written.")
+    return note

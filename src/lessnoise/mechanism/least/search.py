@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import cache, validation
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.curve.chords import at_most
 from lessnoise.mechanism.families.shells import Shells, calibrated
 from lessnoise.mechanism.law import Radial, law_from_dict
-from lessnoise.mechanism.least import family, store
-from lessnoise.mechanism.least.chain import Problem, newton
-from lessnoise.mechanism.least.design import SMALLEST_GAIN, checked_note
-from lessnoise.mechanism.least.objective import Power, Ramp
+from lessnoise.mechanism.least import radial_search
+from lessnoise.mechanism.least.initial_guesses import TooManySteps, begin
+from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Power, Ramp, checked_note
 from lessnoise.mechanism.least.staircase import blended, design, solve, usable
-from lessnoise.mechanism.least.starts import TooManySteps, begin
+from lessnoise.mechanism.least.staircase_newton import Problem, newton
 from lessnoise.mechanism.numerics import log_axial_constant
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.least.goal import Goal
+    from lessnoise.mechanism.least.objective import Goal
 
 SIMPLER = 1e-5  # a radial member is preferred to shells that are better by less
 LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
@@ -67,7 +66,7 @@ class Answer:
 def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal: Goal) -> Answer:
     """The best law for this sensitivity, from memory, from disk, or by search; certified here in every case."""
     question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "law"}
-    kept = store.load(question)
+    kept = cache.load(question)
     if kept is not None:
         try:
             answer = Answer.from_dict(kept)
@@ -77,7 +76,7 @@ def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal:
         except UNREADABLE:
             pass  # damaged: solve again
     answer = search(dimension, epsilon, delta, goal)
-    store.save(question, answer.to_dict())
+    cache.save(question, answer.to_dict())
     return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
 
 
@@ -132,7 +131,7 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
         if _family_may_win(candidates, dimension, goal):
             try:
                 with at_most(_MOST_CELLS):
-                    candidates.append(family.best_member(dimension, epsilon, delta, goal))
+                    candidates.append(radial_search.best_member(dimension, epsilon, delta, goal))
             except FAILURES as failure:
                 notes.append(_sentence("the radial family", failure))
         if not any(isinstance(law, Shells) for law in candidates) and dimension <= LARGEST_STAIRCASE:

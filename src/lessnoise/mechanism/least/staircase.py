@@ -10,9 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from lessnoise.mechanism.families.shells import Shells
-from lessnoise.mechanism.least.chain import Chain, Problem, ball_weights, newton
-from lessnoise.mechanism.least.line import solve_line
-from lessnoise.mechanism.least.starts import (
+from lessnoise.mechanism.least.initial_guesses import (
     CORE,
     MAX_STEPS,
     Start,
@@ -22,6 +20,8 @@ from lessnoise.mechanism.least.starts import (
     march_core,
     tail_start,
 )
+from lessnoise.mechanism.least.staircase_1d import solve_line
+from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, newton
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.least.sphere import Sphere
 
 if TYPE_CHECKING:
@@ -126,8 +127,6 @@ def staircase_guide(chain: Staircase, epsilon: float, target: float) -> Guide:
 
 def gaussian_guide(dimension: int, epsilon: float, target: float, objective: Objective) -> Guide:
     """The guide of the analytic Gaussian mechanism, where there is no staircase."""
-    from lessnoise.mechanism.curve import gaussian
-
     sd = gaussian.calibrate(epsilon, target)
     sphere = Sphere(dimension)
     spread = sd * math.sqrt(0.5)

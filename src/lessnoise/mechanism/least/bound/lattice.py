@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism.least.bound.record import LowerBound
+from lessnoise.mechanism.least.bound.proof import LowerBound
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+
 SPECIAL = 1e-11
 _ROUNDING = 1e-13
 _CHUNK = 400_000  # entries of the largest temporary arrays
@@ -288,3 +289,16 @@ def _upper_mean(cells: Cells, table: _Sloped) -> Array:
     error = (change * (cells.within + cells.blur)).sum(axis=(1, 2))
     error += (cells.limit * high[:, -1, :]).sum(axis=1)
     return np.asarray(value * (1.0 + SPECIAL) + SPECIAL * error)
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """A proved lower bound on E f(|n|) over every additive (epsilon, delta) mechanism of sensitivity 1."""
+
+    value: float
+    method: str  # which argument proved it
+    estimate: float  # optimum of the linear program behind it: says what a finer proof could reach, proves nothing
+    multipliers: tuple[float, ...] = ()  # lambda of each shift length used
+    shifts: tuple[float, ...] = ()
+    seconds: float = 0.0
+    proof: Proof | None = None  # what can be gone through again; None where that takes as long as the search

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from lessnoise.mechanism.least.chain import Chain, evaluate
-from lessnoise.mechanism.least.starts import MAX_STEPS, TooManySteps
+from lessnoise.mechanism.least.initial_guesses import MAX_STEPS, TooManySteps
+from lessnoise.mechanism.least.staircase_newton import Chain, evaluate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.least.chain import Problem
+    from lessnoise.mechanism.least.staircase_newton import Problem
 
     Array = NDArray[np.float64]
 

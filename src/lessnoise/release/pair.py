@@ -15,7 +15,6 @@ from lessnoise import files, npy, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.payment import Payment
-from lessnoise.release.release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.release.release import Release
 
 _PART = 1 << 20  # entries that are written at a time
 
@@ -101,7 +101,7 @@ def write_release(release: Release, target: Path, force: bool = False) -> None:
         write_staged(release, target, staged, None)
 
 
-def read_release(path: Path) -> Release:
+def read_release(path: Path) -> tuple[NDArray[Any], Certificate]:
     """Read a noisy array and its certificate; refuse a pair that does not belong together."""
     beside = certificate_path(path)
     if not beside.is_file():
@@ -121,7 +121,7 @@ def read_release(path: Path) -> Release:
                 "value_sha256; take both files from one release."
             )
         file.seek(0)
-        return Release(npy.load_from(file, path), certificate)
+        return npy.load_from(file, path), certificate
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:

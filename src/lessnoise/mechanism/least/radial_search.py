@@ -23,7 +23,7 @@ from lessnoise.mechanism.numerics import log_gamma_ratio
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.least.goal import Goal
+    from lessnoise.mechanism.least.objective import Goal
 
     Point = NDArray[np.float64]
 

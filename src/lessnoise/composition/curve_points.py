@@ -10,7 +10,7 @@ import numpy as np
 
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import delta_of
-from lessnoise.mechanism.curve.exact import LARGEST_EPSILON
+from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, delta_of_one_shift
 
 if TYPE_CHECKING:

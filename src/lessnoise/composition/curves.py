@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lessnoise.composition import gaussians
 from lessnoise.composition.accountant import Accountant
-from lessnoise.composition.samples import Samples, fixed_pair_delta
+from lessnoise.composition.curve_points import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import delta_of, epsilon_of, law_pure_epsilon
 from lessnoise.mechanism.numerics import computable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
-from lessnoise.mechanism.least.chain import Chain, Problem, ball_weights, evaluate, lunes
 from lessnoise.mechanism.least.sphere import Sphere
+from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, evaluate, lunes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

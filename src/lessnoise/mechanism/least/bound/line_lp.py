@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism.least.bound.record import LowerBound
+from lessnoise.mechanism.least.bound.proof import LowerBound
 
 if TYPE_CHECKING:
     from lessnoise.mechanism.least.objective import Objective

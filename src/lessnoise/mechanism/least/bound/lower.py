@@ -1,22 +1,101 @@
-"""Which bounds to try, and in which order: cheap and usually sharp ones first."""
+"""A proved lower bound on E f(|n|) over every additive mechanism of sensitivity 1: how far the best can be."""
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lessnoise.mechanism.least.bound.record import LowerBound
+import numpy as np
+
+from lessnoise.mechanism.curve import gaussian
+from lessnoise.mechanism.least.bound import lattice, line_lp, rearrangement
+from lessnoise.mechanism.least.bound.averages import smooth_grid, staircase_grid
+from lessnoise.mechanism.least.bound.dual import Dual, solve
+from lessnoise.mechanism.least.bound.guide import gaussian_guide, staircase_guide
+from lessnoise.mechanism.least.bound.proof import LowerBound
 from lessnoise.mechanism.least.objective import Power
+from lessnoise.mechanism.least.sphere import Sphere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lessnoise.mechanism.least.bound.averages import Grid
     from lessnoise.mechanism.least.bound.guide import Guide, Staircase
-    from lessnoise.mechanism.least.objective import Objective
+    from lessnoise.mechanism.least.objective import Objective, Ramp
 
     Attempt = Callable[[float], LowerBound | None]
+
+
+def lower_bound(
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    objective: Objective,
+    chain: Staircase | None,
+    expected: float,
+    *,
+    goal: float = 0.993,
+    limit: float = 20.0,
+) -> LowerBound:
+    """The best proved bound found, sharper ones tried until one reaches ``goal`` times ``expected``.
+
+    ``chain`` (a good staircase, or None) and ``expected`` (a known mechanism's E f) only steer the search:
+    whatever they are, the value returned is a lower bound. ``limit`` is in seconds of processor time, kept roughly.
+
+    >>> from lessnoise.mechanism.least.objective import Power
+    >>> bound = lower_bound(1, 0.1, 1e-6, Power(2.0), None, 200.0)
+    >>> 198.0 < bound.value < 200.0  # Laplace noise of scale 10 has E n^2 = 200
+    True
+    """
+    begun = time.thread_time()
+    _check(dimension, epsilon, delta, expected)
+    best = ball_bound(dimension, epsilon, delta, objective)
+    for attempt in attempts(dimension, epsilon, delta, objective, chain, expected, goal):
+        left = limit - (time.thread_time() - begun)
+        if best.value >= goal * expected or left < 0.1 * limit:
+            break
+        found = attempt(left)
+        if found is not None and found.value > best.value:
+            best = found
+    return replace(best, seconds=time.thread_time() - begun)
+
+
+def quantile_bound(
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    probability: float,
+    ramp: Ramp,
+    chain: Staircase | None,
+    *,
+    limit: float = 5.0,
+) -> float:
+    """A radius below which no additive mechanism can keep |n| with the given probability: ramp.start, or 0.
+
+    ``ramp`` is 0 up to q = ramp.start and at most 1 beyond, so P(|n| > q) >= E ramp for every law. If the least
+    E ramp is proved to exceed 1 - probability, every mechanism's quantile is above q. ``chain`` is a staircase
+    for this ramp, and only steers the search.
+    """
+    wanted = 1.0 - probability
+    scale = max(float(chain.expected) if chain is not None else wanted, wanted)
+    found = lower_bound(
+        dimension, epsilon, delta, ramp, chain, scale, goal=min(1.001 * wanted / scale, 0.99), limit=limit
+    )
+    return ramp.start if found.value > wanted else 0.0
+
+
+def _check(dimension: int, epsilon: float, delta: float, expected: float) -> None:
+    if dimension < 1:
+        raise ValueError(f"dimension={dimension} must be a positive integer.")
+    if not (math.isfinite(epsilon) and epsilon > 0.0):
+        raise ValueError(f"epsilon={epsilon} must be positive and finite.")
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta={delta} must lie strictly between 0 and 1.")
+    if not (math.isfinite(expected) and expected > 0.0):
+        raise ValueError(f"expected={expected} must be positive and finite: pass E f of any known mechanism.")
+
 
 _LARGEST = 20_000  # beyond, a bound for fewer dimensions serves
 _ENOUGH = 10_000
@@ -51,8 +130,6 @@ def line_reach(epsilon: float, delta: float) -> float:
 def _line(
     epsilon: float, delta: float, objective: Objective, chain: Staircase | None, expected: float
 ) -> Iterator[Attempt]:
-    from lessnoise.mechanism.least.bound import lattice, rearrangement, shorter
-
     reach = line_reach(epsilon, delta)
     if epsilon < 0.7:
         yield lambda left: lattice.lower_bound(epsilon, delta, objective, expected, reach)
@@ -62,7 +139,7 @@ def _line(
     if 0.3 < epsilon < 8.0:
         gamma = float(chain.radii[0]) if chain is not None else 0.5
         fine = round(min(max(80.0 * epsilon, 40.0), 64.0))
-        yield lambda left: shorter.lower_bound(
+        yield lambda left: line_lp.lower_bound(
             epsilon, delta, objective, expected, gamma, reach, per_unit=fine, limit=left
         )
     if epsilon >= 0.7:
@@ -78,10 +155,6 @@ def from_fewer(
     over the sets S of m entries. For order p <= 2, t -> t^(p/2) is concave, so |N|^p >= (M/m)^(p/2) times the mean of
     |N_S|^p; for p > 2 Jensen's inequality gives E |N|^p >= (E |N|^2)^(p/2).
     """
-    from lessnoise.mechanism.curve import gaussian
-    from lessnoise.mechanism.least.bound import lower_bound
-    from lessnoise.mechanism.least.bound.guide import gaussian_guide
-
     order = min(objective.order, 2.0)
     part = Power(order)
     known = (
@@ -110,9 +183,6 @@ def _caps(
     expected: float,
     goal: float,
 ) -> Iterator[Attempt]:
-    from lessnoise.mechanism.least.bound.grids import smooth_grid, staircase_grid
-    from lessnoise.mechanism.least.bound.guide import gaussian_guide, staircase_guide
-
     if chain is not None and len(chain.radii) < 3:
         chain = None  # too short to say anything
     if chain is not None:
@@ -171,8 +241,6 @@ def _caps(
 
 def caps_bound(guide: Guide, objective: Objective, grid: Grid, limit: float) -> LowerBound | None:
     """The bound of cap tests on one grid."""
-    from lessnoise.mechanism.least.bound.dual import Dual, solve
-
     found = solve(Dual(guide, objective, grid), limit=limit)
     if found is None:
         return None
@@ -186,3 +254,35 @@ def caps_bound(guide: Guide, objective: Objective, grid: Grid, limit: float) -> 
         tuple(table.shift for table in proof.tables),
         proof=proof,
     )
+
+
+def ball_bound(dimension: int, epsilon: float, delta: float, objective: Objective) -> LowerBound:
+    r"""The best of some bounds in closed form, never sharp and never vacuous, on a grid of rho and s.
+
+    Take v uniform in the shell s <= |v| <= 1 and the test phi(n) = 1{|n| <= rho}, rho < s/2. For any point m, the
+    shifted m - v lies in the ball of radius rho with probability at most C, and only if |m| >= s - rho:
+
+    * shell of positive thickness: C = rho^M/(1 - s^M), ratio of the volumes;
+    * s = 1: C is the largest fraction of the unit sphere inside a ball of radius rho, the cap with sine rho
+      (1/2 on the line).
+
+    So P(|N| <= rho) - delta <= e^eps C P(|N| >= s - rho). With x = P(|N| > rho) and y = P(|N| >= s - rho) <= x this
+    reads 1 - x - delta <= e^eps C y, and E f >= f(rho) (x - y) + f(s - rho) y. The least value of that linear program
+    is at one of its two corners, y = 0 or x = y: E f >= (1 - delta) min{f(rho), f(s - rho)/(1 + e^eps C)}.
+    """
+    begun = time.thread_time()
+    best, at = 0.0, 1.0
+    ratio = np.geomspace(1e-6, 0.4999, 400)
+    for s in (1.0, 0.99, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5):
+        rho = s * ratio
+        if s == 1.0 and dimension > 1:
+            log_c = np.log(np.maximum(Sphere(dimension).cap(np.sqrt(1.0 - rho**2), rho**2), 1e-300))
+        elif s == 1.0:
+            log_c = np.full_like(rho, math.log(0.5))
+        else:
+            log_c = dimension * np.log(rho) - math.log(-math.expm1(dimension * math.log(s)))
+        share = np.exp(-np.logaddexp(0.0, epsilon + log_c))
+        value = np.minimum(objective.value(rho), objective.value(s - rho) * share)
+        if float(value.max()) > best:
+            best, at = float(value.max()), s
+    return LowerBound((1.0 - delta) * best * (1.0 - 1e-9), "ball", best, (), (at,), time.thread_time() - begun)

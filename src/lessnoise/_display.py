@@ -1,0 +1,52 @@
+"""How objects show themselves. Tables and pictures are made in ``report``, which registers them here."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@functools.singledispatch
+def to_html(shown: object) -> str:
+    """A table of an object of ours, for notebooks.
+
+    >>> from lessnoise import Guarantee
+    >>> "1.0001" in to_html(Guarantee(1.00001, 0))
+    True
+    """
+    raise TypeError(f"no table is known for {type(shown).__name__}")
+
+
+@functools.singledispatch
+def picture(shown: object, axes: Axes | None = None) -> Figure:
+    """A drawing of an object of ours, on ``axes`` or on a figure of its own."""
+    raise TypeError(f"no picture is known for {type(shown).__name__}")
+
+
+@functools.singledispatch
+def to_png(shown: object) -> bytes:
+    """The picture that is saved beside an object of ours."""
+    raise TypeError(f"no picture file is known for {type(shown).__name__}")
+
+
+class Shown:
+    """Has a table for notebooks."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
+
+
+class Plotted(Shown):
+    """Has a table and a picture."""
+
+    __slots__ = ()
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Draw on ``ax``, or on a new figure; returns the figure. No global state of matplotlib is touched."""
+        return picture(self, ax)
