@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import lessnoise as ln
+from lessnoise import cache
 import shell_oracles as oracle
 from lessnoise.mechanism.law import law_from_dict
 from lessnoise.mechanism.least import search, staircase
@@ -41,7 +42,7 @@ REACHED = {
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     search.find.cache_clear()
     yield tmp_path / "cache"
     search.find.cache_clear()
@@ -225,7 +226,7 @@ def test_no_cache_folder_is_no_obstacle(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     for place in (str(blocked), "off"):
-        monkeypatch.setenv(store.VARIABLE, place)
+        monkeypatch.setenv(cache.VARIABLE, place)
         search.find.cache_clear()
         assert ln.least_noise(**target(2, 1.0)).check().holds
     assert list(tmp_path.iterdir()) == [blocked]

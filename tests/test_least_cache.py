@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 import lessnoise as ln
-from lessnoise import cache
+from lessnoise import cache as kept_answers
 from lessnoise.mechanism.least import builder, search
 
 TARGET = {"epsilon": 4.0, "delta": 1e-6, "sensitivity": 1.0, "shape": 3}
@@ -25,7 +25,7 @@ def forget():
 @pytest.fixture
 def cache(tmp_path, monkeypatch, truth):
     """An empty cache; searching anew gives at once what it gave before."""
-    monkeypatch.setenv(store.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(kept_answers.VARIABLE, str(tmp_path / "cache"))
     for module, name in ((search, "search"), (builder, "_compute")):
         monkeypatch.setattr(module, name, _recorded(getattr(module, name), truth.seen))
     forget()
@@ -47,7 +47,7 @@ class Truth:
 def truth(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder, seen = tmp_path_factory.mktemp("truth"), {}
-        patch.setenv(store.VARIABLE, str(folder))
+        patch.setenv(kept_answers.VARIABLE, str(folder))
         for module, name in ((search, "search"), (builder, "_compute")):
             patch.setattr(module, name, _recorded(getattr(module, name), seen))
         forget()
@@ -231,26 +231,26 @@ def test_what_is_no_file_is_neither_read_nor_followed(cache, truth, thing, tmp_p
 def test_a_folder_that_cannot_be_used_is_no_obstacle(truth, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "below", tmp_path / ("x" * 300), "/proc/none"):
-        monkeypatch.setenv(store.VARIABLE, str(place))
+        monkeypatch.setenv(kept_answers.VARIABLE, str(place))
         forget()
         assert ln.least_noise(**TARGET) == truth.mechanism
 
 
 def test_threads_and_processes_that_write_at_once_leave_whole_files(cache):
     code = (
-        "import sys; from lessnoise.mechanism.least import store\n"
-        "for i in range(200): cache.save({'q': 1}, {'a': sys.argv[1] * 2000})"
+        "import sys; from lessnoise import cache as store\n"
+        "for i in range(200): store.save({'q': 1}, {'a': sys.argv[1] * 2000})"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(i)]) for i in range(2)]
     threads = [
-        threading.Thread(target=lambda i=i: [cache.save({"q": 1}, {"a": str(i) * 2000}) for _ in range(50)])
+        threading.Thread(target=lambda i=i: [kept_answers.save({"q": 1}, {"a": str(i) * 2000}) for _ in range(50)])
         for i in (2, 3)
     ]
     for thread in threads:
         thread.start()
     seen = set()
     while any(writer.poll() is None for writer in writers):
-        answer = cache.load({"q": 1})
+        answer = kept_answers.load({"q": 1})
         seen.add(None if answer is None else answer["a"])
     for thread in threads:
         thread.join()

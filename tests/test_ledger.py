@@ -266,7 +266,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path):
 def test_newer_versions_are_refused_and_left_alone(tmp_path):
     ledger = opened(tmp_path)
     with sqlite3.connect(ledger.path) as connection:
-        connection.execute(f"PRAGMA user_version = {store.VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {database.VERSION + 1}")
     connection.close()
     refused(ledger.path, "has version 2, and this lessnoise knows 1")
 

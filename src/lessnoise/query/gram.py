@@ -106,7 +106,7 @@ class Gram(NumericQuery):
             # Squares are never negative, so one of them alone cannot change by more than the larger.
             frobenius = largest if size == 1 else Fraction(whole_sums.norm_up([whole_sums.round_up(largest)] * 2))
             largest, l1 = min(frobenius, apart[0]), min(size * frobenius, apart[1])
-        entry = exact.SPACING * Fraction(self._step) ** 2
+        entry = whole_sums.SPACING * Fraction(self._step) ** 2
         return Norms(whole_sums.round_up(largest + size * entry), whole_sums.round_up(l1 + size * size * entry))
 
     def to_dict(self) -> dict[str, Any]:

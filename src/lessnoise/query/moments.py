@@ -64,7 +64,7 @@ class SecondMoments(Gram):
         one = neighbours is Neighbours.ADD_REMOVE
         l2 = Fraction(largest if one else whole_sums.norm_up([largest, largest]))
         l1 = (1 if one else 2) * (size + 2) * Fraction(largest)
-        lost = exact.SPACING * size * (size * step**2 + 4 * step)  # in the l1 norm, so in the l2 norm, too
+        lost = whole_sums.SPACING * size * (size * step**2 + 4 * step)  # in the l1 norm, so in the l2 norm, too
         return Norms(whole_sums.round_up(l2 + lost), whole_sums.round_up(l1 + lost))
 
     def to_dict(self) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _may_be_ours(law: Radial | Shells, dimension: int, epsilon: float, delta: fl
     """Before its curve is computed: of the kind that the search returns, and no worse than the Gaussian."""
     law.check_shape((dimension,))
     if isinstance(law, Radial) and not (
-        0.05 * dimension <= law.k <= dimension and 0.1 <= law.p <= family.LARGEST_POWER and law.scale > 0.0
+        0.05 * dimension <= law.k <= dimension and 0.1 <= law.p <= radial_search.LARGEST_POWER and law.scale > 0.0
     ):
         return False
     return goal.log_size(law, dimension) <= goal.log_size(_normal(dimension, epsilon, delta), dimension) + 1e-9
