@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 import lessnoise as ln
-from lessnoise.ledger import database
-from lessnoise.ledger import total
+from lessnoise.ledger import database, total
 
 RECORDS = 100_000
 KINDS = {

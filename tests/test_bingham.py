@@ -7,9 +7,9 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.noise import Stream
+from lessnoise.noise.unit_vector import GRID, Bingham, Normals
 from lessnoise.pca import ppca, sample_bingham, sample_frame
 from lessnoise.pca.bingham import Chain, sample_sequence
-from lessnoise.pca.vector import GRID, Bingham, Normals
 
 
 def bingham_second_moments(falls):

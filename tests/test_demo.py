@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from lessnoise import InvalidInput
-from lessnoise.report import canvas, text
+from lessnoise import InvalidInput, text
+from lessnoise.report import canvas
 from lessnoise_paper import Settings, single_page
 from lessnoise_paper.experiments import demo_pictures as plots
 from lessnoise_paper.experiments.demo import DIMENSIONS, PAPER_DELTA, PAPER_EPSILON, QUANTILES, run_demo

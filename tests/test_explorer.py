@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from browser import CHROMIUM, browser
+from lessnoise import explorer
 from lessnoise.cli import app
+from lessnoise.explorer.contrast import contrast, legible
 from lessnoise.mechanism.catalogue import Request, find
 from lessnoise.mechanism.curve import delta_of
-from lessnoise.report import explorer
 from lessnoise.report.canvas import COLOURS
-from lessnoise.report.explorer.contrast import contrast, legible
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
 CLOSED = ("analytic-gaussian", "laplace", "zhao-gaussian-1", "classic-gaussian", "r1smg-published")

@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from browser import CHROMIUM, browser
+from lessnoise import explorer
 from lessnoise.cli import app
+from lessnoise.explorer import server as explorer_server
+from lessnoise.explorer.server import ExplorerServer
 from lessnoise.mechanism.catalogue import Request, build_all, find
-from lessnoise.report import explorer
-from lessnoise.report.explorer import server as explorer_server
-from lessnoise.report.explorer.server import ExplorerServer
 
 GOOD = "shape=5&epsilon=1&delta=1e-6&sensitivity=2"
 

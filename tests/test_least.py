@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import lessnoise as ln
-from lessnoise import cache
 import shell_oracles as oracle
+from lessnoise import cache
 from lessnoise.mechanism.law import law_from_dict
 from lessnoise.mechanism.least import search, staircase
 from lessnoise.mechanism.least.objective import Goal, Power, Ramp

@@ -13,7 +13,7 @@ import pytest
 import browser
 import lessnoise as ln
 import oracles
-from lessnoise.report import text
+from lessnoise import text
 from lessnoise.report.inline import colour_rules, inline_svg, night
 from lessnoise_paper import Settings, registry, reproduce
 from lessnoise_paper import sections as words

@@ -10,7 +10,7 @@ from typing import Any, Self
 from lessnoise import validation
 from lessnoise._display import Plotted, Shown
 from lessnoise.errors import InvalidInput
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 
 class Neighbours(enum.Enum):

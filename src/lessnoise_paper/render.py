@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from lessnoise.report.explorer import fragment
+from lessnoise.explorer import fragment
 from lessnoise.report.html import count_word, document, embedded, prose, table
 from lessnoise.report.inline import colour_rules, inline_svg
 from lessnoise_paper import store

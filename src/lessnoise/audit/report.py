@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise._display import Shown
 from lessnoise.guarantees import Claim, Guarantee
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from lessnoise.audit.confidence import Rule

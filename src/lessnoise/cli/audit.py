@@ -33,7 +33,7 @@ from lessnoise.cli.options import (
 from lessnoise.cli.output import console, print_json
 from lessnoise.cli.terminal import literal
 from lessnoise.guarantees import Claim
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from lessnoise.audit import AuditReport

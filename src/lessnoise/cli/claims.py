@@ -17,7 +17,7 @@ from lessnoise.cli.output import console, print_json
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.catalogue import Request
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from lessnoise.claims import Finding

@@ -34,8 +34,8 @@ from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
 from lessnoise.query import Histogram, Unit
 from lessnoise.release.payment import Payment
-from lessnoise.rounding import down
 from lessnoise.tasks.histogram import check_folder, contents, file_names, planned, reserved, write_staged
+from lessnoise.text import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger

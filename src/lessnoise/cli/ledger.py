@@ -36,7 +36,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.ledger import Ledger, picture
 from lessnoise.ledger.history import history
 from lessnoise.mechanism.catalogue import find
-from lessnoise.rounding import down
+from lessnoise.text import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger

@@ -27,7 +27,7 @@ from lessnoise.cli.output import console, print_json
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.catalogue import build_all
 from lessnoise.mechanism.least.builder import NAME
-from lessnoise.rounding import up
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -40,7 +40,7 @@ from lessnoise.ledger import Ledger
 from lessnoise.mechanism.catalogue import choose
 from lessnoise.release.pair import certificate_path, check_writable
 from lessnoise.release.streamed import opened, release_file
-from lessnoise.rounding import down
+from lessnoise.text import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger, Receipt

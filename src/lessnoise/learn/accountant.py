@@ -11,7 +11,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
 from lessnoise.harmless import shown
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

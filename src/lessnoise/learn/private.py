@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.learn.plan import PUBLISHED, TrainingPlan, plan_training
-from lessnoise.rounding import down
+from lessnoise.text import down
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

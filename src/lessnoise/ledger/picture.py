@@ -6,7 +6,7 @@ import datetime
 from typing import TYPE_CHECKING, BinaryIO
 
 from lessnoise.errors import InvalidInput
-from lessnoise.rounding import up
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,7 +1,7 @@
 r"""Samplers of Bingham laws: unit vectors and orthonormal frames that prefer the leading eigenvectors of a matrix.
 
 The vector law has density proportional to exp(x^T S x) on the unit sphere. :func:`sample_bingham` draws it exactly, by
-rejection (:mod:`lessnoise.pca.vector`), and rounds it to a grid.
+rejection (:mod:`lessnoise.noise.unit_vector`), and rounds it to a grid.
 
 The frame law has density proportional to exp(tr(V^T S V)) on the d x k matrices with orthonormal columns.
 :func:`sample_frame` runs a Gibbs sampler for it (Hoff, 2009, J. Comput. Graph. Stat. 18, 438): given the other columns,
@@ -20,7 +20,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.noise import Stream
-from lessnoise.pca.vector import Bingham, Normals
+from lessnoise.noise.unit_vector import Bingham, Normals
 
 if TYPE_CHECKING:
     from collections.abc import Callable

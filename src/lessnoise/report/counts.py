@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise import text
 from lessnoise._display import to_png
-from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS, GRID, blank, literal, png, style
-from lessnoise.rounding import up
 from lessnoise.tasks.histogram import HistogramRelease
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

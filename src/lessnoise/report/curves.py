@@ -17,7 +17,7 @@ from lessnoise.ledger.ledger import Ledger
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release.release import Release
 from lessnoise.report.canvas import COLOURS, GRID, literal, notebook_figure, style
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

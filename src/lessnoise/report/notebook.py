@@ -15,7 +15,7 @@ from lessnoise.ledger.ledger import Ledger
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.release import Release
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

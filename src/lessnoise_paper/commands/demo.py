@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessnoise.cli import AsJson, Force, console
-from lessnoise.rounding import up
+from lessnoise.text import up
 from lessnoise_paper.commands.page import write_page
 from lessnoise_paper.experiments.demo import DIMENSIONS
 from lessnoise_paper.model import Settings

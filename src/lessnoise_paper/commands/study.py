@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise import text
 from lessnoise.cli import AsJson, Force, console
-from lessnoise.report import text
 from lessnoise_paper.commands.page import write_page
 from lessnoise_paper.commands.study_learning import learning
 from lessnoise_paper.commands.study_pca import pca

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise import text
 from lessnoise.cli import AsJson, Force, console
 from lessnoise.errors import InvalidInput
-from lessnoise.report import text
 from lessnoise_paper.commands.page import write_page
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
 from lessnoise_paper.experiments.pca import ADDED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.claims import CASES
-from lessnoise.report import text
 from lessnoise.report.canvas import GRID, blank, style, svg
 from lessnoise_paper.experiments.common import GREY, legend_above, quiet_axes
 from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise import text
 from lessnoise.errors import InvalidInput
-from lessnoise.report import text
 from lessnoise.report.canvas import GRID, INK, LINES, MORE_COLOURS, blank, png, style
 from lessnoise_paper.experiments.components import label_of
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.guarantees import Guarantee
 from lessnoise.harmless import csv_text
-from lessnoise.report import text
 from lessnoise_paper.experiments import counts_pictures as pictures
 from lessnoise_paper.experiments.uber import STRICT_EPSILON, SYNTHETIC, run_uber
 from lessnoise_paper.model import Experiment, Result, Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.report import text
+from lessnoise import text
 from lessnoise.report.canvas import GRID, INK, MORE_COLOURS, blank, png, style, svg
 from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
 from lessnoise_paper.experiments.maps import map_pixels, map_png_of

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import text, validation
 from lessnoise._version import __version__
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Guarantee, Neighbours
 from lessnoise.mechanism.catalogue import find
 from lessnoise.query import Answer, Histogram
-from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS
 from lessnoise.report.frontier import FrontierPoint, frontier, frontier_svg
 from lessnoise_paper.data import BOUNDS, synthetic_city

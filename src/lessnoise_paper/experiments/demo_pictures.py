@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.report import text
+from lessnoise import text
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, png, style, svg
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise import text
 from lessnoise.mechanism import builders, families
-from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS, INK, LINES, MORE_COLOURS, blank, style, svg
 from lessnoise_paper import theory
 from lessnoise_paper.data.uber import WINDOW_ROWS

@@ -6,8 +6,8 @@ import itertools
 from html import escape
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.guarantees import Bracket, Guarantee, Verdict
-from lessnoise.report import text
 from lessnoise.report.html import prose, table
 from lessnoise.report.inline import colour
 from lessnoise_paper.model import Fact, Words

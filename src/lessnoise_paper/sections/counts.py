@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lessnoise.report import text
+from lessnoise import text
 from lessnoise_paper.experiments.counts import map_file
 from lessnoise_paper.model import Fact, Picture, Words
 from lessnoise_paper.sections.common import (

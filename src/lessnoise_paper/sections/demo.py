@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.guarantees import Bracket, Verdict
-from lessnoise.report import text
 from lessnoise.report.html import count_word
 from lessnoise_paper.experiments.demo import CONTROL, map_file
 from lessnoise_paper.model import Picture, Words

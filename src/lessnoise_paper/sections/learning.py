@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lessnoise.report import text
+from lessnoise import text
 from lessnoise_paper.model import Fact, Picture, Words
 from lessnoise_paper.sections.common import chip, listed, percent, rows_table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.audit.report import percent as down_percent
-from lessnoise.report import text
 from lessnoise_paper.model import Picture, Words
 from lessnoise_paper.sections.common import chip, claimed_list, listed, rows_table, verdict_of
 

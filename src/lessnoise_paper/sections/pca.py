@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.guarantees import Bracket
-from lessnoise.report import text
 from lessnoise_paper.model import Fact, Picture, Words
 from lessnoise_paper.sections.common import chip, percent, rows_table, titled
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from lessnoise import text
 from lessnoise.audit.report import percent as down_percent
 from lessnoise.guarantees import Bracket
-from lessnoise.report import text
 from lessnoise_paper.model import Picture, Words
 from lessnoise_paper.sections.common import chip, count_query, fact, percent, rows_table, titled, verdict_of
 

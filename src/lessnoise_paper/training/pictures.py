@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 from lessnoise_paper.training import settings
 from lessnoise_paper.training.results import (
     CHECKPOINT,

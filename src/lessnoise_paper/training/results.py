@@ -11,7 +11,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 from lessnoise_paper.training import settings
 
 if TYPE_CHECKING:

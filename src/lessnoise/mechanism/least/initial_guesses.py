@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
 from lessnoise.mechanism.least.sphere import Sphere
 from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, evaluate, lunes
@@ -37,6 +36,8 @@ class Start:
 
 def power_chain(problem: Problem, first: float, width: float, power: float) -> Array:
     """rho_k^p = rho_0^p + k c^p over the range that carries mass; in high dimension the core is left out."""
+    from scipy.optimize import brentq
+
     dimension, epsilon, target, _ = problem
     log_target = math.log(target)
     rate = epsilon / width**power
@@ -84,6 +85,7 @@ def _prefixes(problem: Problem, radii: Array) -> tuple[Array, Array]:
 
 def tail_start(problem: Problem, first: float, guess: float, power: float) -> Start:
     """The long chain from ``first`` whose width makes delta right."""
+    from scipy.optimize import brentq
 
     def excess(log_width: float) -> float:
         radii = power_chain(problem, first, math.exp(log_width), power)

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
 
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import gaussian
@@ -89,6 +88,8 @@ def best_member(dimension: int, epsilon: float, delta: float, goal: Goal) -> Rad
 
     A search that takes too much work ends with the best that it has tried.
     """
+    from scipy.optimize import minimize
+
     search = _Search(dimension, epsilon, delta, goal)
     p = 2.0 - 1.0 / (1.0 + dimension / 15.0)
     start = np.array([math.log(0.3 + 0.02 * dimension), math.log(p)])

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
 from lessnoise.mechanism.numerics import log_gamma_ratio
 
@@ -62,6 +61,8 @@ class Sphere:
 
     def cap(self, x: Array, sine_squared: Array | None = None) -> Array:
         """P(coordinate > x); pass 1 - x^2 where x is near 1."""
+        from scipy.special import betainc, betaincc
+
         x = np.asarray(x, dtype=float)
         clipped = np.clip(x, -1.0, 1.0)
         q = (1.0 - clipped) * (1.0 + clipped) if sine_squared is None else np.clip(sine_squared, 0.0, 1.0)
@@ -74,6 +75,8 @@ class Sphere:
 
     def rim(self, fraction: Array) -> Rim:
         """Inverse of ``cap``."""
+        from scipy.special import betainccinv, betaincinv
+
         small = np.minimum(fraction, 1.0 - fraction)
         q = betaincinv(self._a, 0.5, np.minimum(2.0 * small, 1.0))
         squared = betainccinv(0.5, self._a, np.minimum(2.0 * small, 1.0))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from lessnoise.mechanism.families.shells import Shells
 from lessnoise.mechanism.least.initial_guesses import (
@@ -149,6 +148,8 @@ def _smooth(problem: Problem, start: Start) -> list[Chain]:
 
 def _best_phase(problem: Problem, starts: list[Start]) -> list[Chain]:
     """Minimise over the pinned radius, Newton for the rest, from the most promising starts."""
+    from scipy.optimize import minimize_scalar
+
     best: Chain | None = None
     tried: list[float] = []
     for start in starts:
@@ -226,6 +227,8 @@ def _cut_chains(problem: Problem) -> list[Chain]:
 
 def _polish_cut(problem: Problem, start: Start) -> Start:
     """The best first radius of a chain of full steps."""
+    from scipy.optimize import minimize_scalar
+
     best = start
 
     def cost(log_first: float) -> float:

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from lessnoise.mechanism.least.initial_guesses import MAX_STEPS, TooManySteps
 from lessnoise.mechanism.least.staircase_newton import Chain, evaluate
@@ -24,6 +23,8 @@ _MAX_TERMS = 10 * MAX_STEPS  # of which most are cut off
 
 def solve_line(problem: Problem) -> Chain:
     """The best first radius; the last one follows from delta, which is linear in it."""
+    from scipy.optimize import minimize_scalar
+
     _, epsilon, target, _ = problem
     q = math.exp(-epsilon)
     p = -math.expm1(-epsilon)

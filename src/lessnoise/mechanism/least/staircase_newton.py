@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_banded
 
 from lessnoise.mechanism.curve.lune import lune
 from lessnoise.mechanism.families.shells import Shells
@@ -211,6 +210,8 @@ def newton(
     tolerance: float = 1e-9,
 ) -> Chain:
     """Stationary chain with the radius ``start.pin`` held fixed."""
+    from scipy.linalg import solve_banded
+
     pin = start.pin
     target = problem.target
     radii, sigma = start.radii.copy(), start.sigma.copy()

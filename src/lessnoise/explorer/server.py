@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput, LessnoiseError
-from lessnoise.report.explorer import page
-from lessnoise.report.explorer.answers import least_noise_curve, mechanisms, read_request
+from lessnoise.explorer import page
+from lessnoise.explorer.answers import least_noise_curve, mechanisms, read_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

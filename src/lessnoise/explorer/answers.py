@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.catalogue import CATALOGUE, Request, build_all, find
 from lessnoise.mechanism.curve import delta_of
-from lessnoise.rounding import down, up
+from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

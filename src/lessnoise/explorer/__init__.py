@@ -11,9 +11,9 @@ import re
 from html import escape
 from importlib import resources
 
+from lessnoise.explorer.contrast import legible
 from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.report.canvas import COLOURS, INK, LINES
-from lessnoise.report.explorer.contrast import legible
 from lessnoise.report.html import document
 
 # In the order of their imports: each module uses only those before it.
@@ -54,7 +54,7 @@ def fragment(*, heading: int = 3, endpoint: str = "") -> str:
     """The explorer as a piece of HTML: its ids and classes begin with ``lnx``, and nothing is fetched from anywhere.
 
     ``heading`` is the level of its headings. With an ``endpoint``, the address of a :mod:`server
-    <lessnoise.report.explorer.server>`, the page also shows certified brackets and the least noise.
+    <lessnoise.explorer.server>`, the page also shows certified brackets and the least noise.
 
     >>> html = fragment()
     >>> html.count("<section"), "http" in html.replace("http://www.w3.org/2000/svg", "")

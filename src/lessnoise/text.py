@@ -1,11 +1,14 @@
-"""Numbers as words: one way to write each kind, for tables, captions and pictures."""
+"""Numbers as text: one way to write each kind, and one way to round a privacy number to the safe side."""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lessnoise.guarantees import Bracket, Guarantee, Verdict
 
 
@@ -51,14 +54,13 @@ def exact(bracket: Bracket, digits: int = 4) -> str:
     ('0.2166', 'above 0.9999', 'from 0.1 to 0.2')
     """
     if bracket.lower < 1.0 and bracket.lower > 1.0 - 10.0 ** (1 - digits):
-        shown = 10.0**digits
-        return f"above {math.floor(bracket.lower * shown * (1.0 - 1e-12)) / shown:g}"
+        return f"above {down(bracket.lower, digits)}"
     if bracket.lower == 0.0 < bracket.upper:
         return f"at most {at_most(bracket.upper, 2)}"
     low, high = number(bracket.lower, digits), number(bracket.upper, digits)
     if low == high:
         return low
-    return f"from {_towards(bracket.lower, digits, -1)} to {_towards(bracket.upper, digits, 1)}"
+    return f"from {at_least(bracket.lower, digits)} to {at_most(bracket.upper, digits)}"
 
 
 def exact_delta(verdict: Verdict) -> str:
@@ -106,16 +108,16 @@ def at_least(value: float, digits: int = 4) -> str:
     >>> at_least(0.00499971, 2), at_least(7.69e-8, 2)
     ('0.0049', '7.6e-8')
     """
-    return _towards(value, digits, -1)
+    return _as_number(value, digits, down)
 
 
 def at_most(value: float, digits: int = 4) -> str:
     """A proved upper end, rounded up.
 
-    >>> at_most(0.00491, 2)
-    '0.005'
+    >>> at_most(0.00491, 2), at_most(0.21670000000005), at_most(12345.2, 6)
+    ('0.005', '0.2168', '12,346')
     """
-    return _towards(value, digits, 1)
+    return _as_number(value, digits, up)
 
 
 def pair_up(guarantee: Guarantee, digits: int = 4) -> str:
@@ -128,11 +130,34 @@ def pair_up(guarantee: Guarantee, digits: int = 4) -> str:
     return f"({at_most(guarantee.epsilon, digits)}, {at_most(guarantee.delta, digits)})"
 
 
-def _towards(value: float, digits: int, side: int) -> str:
-    """Round to the digits, down for side -1 and up for side 1."""
-    if value == 0.0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    steps = value / unit
-    whole = math.floor(steps + 1e-9) if side < 0 else math.ceil(steps - 1e-9)
-    return number(whole * unit, digits)
+def up(value: float, digits: int = 6) -> str:
+    """Shortest text of the given significant digits that is not below the value.
+
+    >>> up(1e-5), up(0.2166419, 4), up(0.0)
+    ('1e-05', '0.2167', '0')
+    """
+    return _directed(value, digits, ROUND_CEILING)
+
+
+def down(value: float, digits: int = 6) -> str:
+    """Shortest text of the given significant digits that is not above the value.
+
+    >>> down(0.2166419, 3)
+    '0.216'
+    """
+    return _directed(value, digits, ROUND_FLOOR)
+
+
+def _directed(value: float, digits: int, rounding: str) -> str:
+    nearest = f"{value:.{digits}g}"
+    if not math.isfinite(value) or float(nearest) == value:
+        return nearest
+    exact = Decimal(value)
+    quantum = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(quantum, rounding=rounding)):.{digits}g}"
+
+
+def _as_number(value: float, digits: int, rounder: Callable[[float, int], str]) -> str:
+    """A number rounded to one side, written as :func:`number` does: from 1,000 on without decimals."""
+    whole = len(str(int(abs(value)))) if 1000.0 <= abs(value) < 1e8 else digits
+    return number(float(rounder(value, min(digits, whole))), digits)
