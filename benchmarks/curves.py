@@ -85,9 +85,9 @@ def main() -> None:
     for name, measured, goal in rows:
         print(f"{name:48s} {measured:9.2f}   <= {goal:g} ms")
 
-    ours = median_ms(lambda: gaussian.calibrate(1.0, 1e-5), 51)
+    ours = median_ms(lambda: gaussian.gaussian_scale(1.0, 1e-5), 51)
     print(f"\n{'analytic Gaussian calibration at (1, 1e-5)':48s} {'ms':>9s}   sigma    ratio to lessnoise")
-    print(f"{'lessnoise':48s} {ours:9.3f}   {gaussian.calibrate(1.0, 1e-5):.5f}  1.0")
+    print(f"{'lessnoise':48s} {ours:9.3f}   {gaussian.gaussian_scale(1.0, 1e-5):.5f}  1.0")
     for name, task in peers().items():
         theirs = median_ms(task, 21)
         print(f"{name:48s} {theirs:9.3f}   {task():.5f}  {theirs / ours:.1f}")

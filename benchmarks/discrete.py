@@ -18,7 +18,7 @@ from clock import median_seconds
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.families import discrete_sampler
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw_noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def main() -> None:
         variance = Fraction(sigma) ** 2
         law = DiscreteGaussian(variance.numerator, variance.denominator)
         table = median_seconds(lambda law=law: discrete_sampler._Sampler.of(law))
-        ours = median_seconds(lambda law=law: draw(law, (OURS,))) / OURS
+        ours = median_seconds(lambda law=law: draw_noise(law, (OURS,))) / OURS
         line = f"{sigma:10g} {1e3 * table:9.1f} {1e9 * ours:9.1f}"
         if peer:
             mechanism, zeros = opendp_mechanism(sigma), [0] * THEIRS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise.mechanism.catalogue import find
+from lessnoise.mechanism.catalogue import find_mechanism
 
 GOAL = {"epsilon": 1, "delta": 1e-6, "sensitivity": 1, "shape": 3}
 NUMBERS = ["1", True, np.True_, None, 1j, np.array([1.0]), np.array(0.5), [0.5], decimal.Decimal(1)]
@@ -85,7 +85,7 @@ def sparse():
 def test_values_that_cannot_be_released(name, make, words, tmp_path):
     from lessnoise.mechanism.catalogue import Request
 
-    built = find(name).build(Request(1.0, 1e-6, 1.0, (3,), integer=True))
+    built = find_mechanism(name).build(Request(1.0, 1e-6, 1.0, (3,), integer=True))
     ledger = ln.Ledger.open(tmp_path / "l", epsilon=5, delta=1e-5)
     refused(lambda: built.release(make(), ledger=ledger), words)
     assert ledger.records() == []
@@ -123,7 +123,7 @@ def test_other_arguments_of_a_release(mechanism):
 def test_words_near_the_right_ones():
     refused(lambda: ln.analytic_gaussian(**GOAL, neighbours="replac"), "perhaps 'replace' is meant")
     refused(lambda: ln.r1smg(**GOAL, calibration="exat"), "perhaps 'exact' is meant")
-    refused(lambda: find("gaussian-analytic"), "mechanism='gaussian-analytic' is not known")
+    refused(lambda: find_mechanism("gaussian-analytic"), "mechanism='gaussian-analytic' is not known")
     refused(lambda: ln.least_noise(**GOAL, objective="median"), "objective='median' is not known")
 
 

@@ -15,7 +15,7 @@ from lessnoise.audit.laws import distance, draw_many, log_density_ratio, radial_
 from lessnoise.audit.outputs import Outputs
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain
-from lessnoise.mechanism.sampling import draw, noise_form
+from lessnoise.mechanism.sampling import draw_noise, noise_form
 from shell_oracles import heights_at
 
 TURN = FrozenMatrix(np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0])
@@ -53,7 +53,7 @@ def views(noise):
 @every_law
 def test_batches_have_the_law_of_single_draws_and_no_other_scale(law, shape):
     rng = np.random.default_rng(1)
-    single = np.stack([draw(law, shape, rng) for _ in range(3000)]).astype(float)
+    single = np.stack([draw_noise(law, shape, rng) for _ in range(3000)]).astype(float)
     many = draw_many(law, shape, 3000, np.random.default_rng(2))
     assert many.shape == (3000, *shape)
     assert many.dtype == np.float64

@@ -67,7 +67,7 @@ def test_brackets_hold_the_truth_anywhere_on_the_curve(mu, count, share, rate):
     bracket = Accountant([Samples(Normal(mu, mu).delta, rate, count)], [count]).delta(epsilon)
     assert 0.0 <= bracket.lower <= bracket.upper <= 1.0
     if rate == 1.0:
-        truth = gaussian.delta_bracket(total, epsilon)
+        truth = gaussian.gaussian_delta(total, epsilon)
         assert bracket.lower <= truth.upper
         assert truth.lower <= bracket.upper
 

@@ -19,7 +19,7 @@ from lessnoise.mechanism.families.correlated_gaussian import (
     worst_vertex,
 )
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw_noise
 from lessnoise.query import Sum
 
 NEVER = 1e-6  # seeds are fixed, and a true law gives a smaller p-value once in a million seeds
@@ -70,7 +70,7 @@ def test_all_vertices_by_count_in_high_dimension(dimension):
     distances = mahalanobis(law, vertices)
     assert worst_mu(law, dimension, 1.0) == pytest.approx(distances.max(), rel=1e-9)
     assert worst_vertex(law, dimension) == distances.argmax() + 1
-    mu = 1 / gaussian.calibrate(1.0, 1e-5)
+    mu = 1 / gaussian.gaussian_scale(1.0, 1e-5)
     # The published noise aims at j = (d + sqrt d)/2, a whole number only for square d, and is a touch generous else.
     assert distances.max() <= mu * (1 + 1e-12)
     if dimension == 400:
@@ -126,7 +126,7 @@ def test_never_exceeds_the_target(epsilon, delta):
 @pytest.mark.parametrize(("epsilon", "delta"), TARGETS)
 @pytest.mark.parametrize("dimension", [1, 2, 9, 50, 10**4, 10**8])
 def test_standard_deviation(epsilon, delta, dimension):
-    sigma = gaussian.calibrate(epsilon, delta)
+    sigma = gaussian.gaussian_scale(epsilon, delta)
     mechanism = published(dimension, epsilon, delta, 3.0)
     root = math.sqrt(dimension)
     assert mechanism.standard_deviation == pytest.approx(3.0 * (root + 1) / 2 * sigma, rel=1e-9)
@@ -235,7 +235,7 @@ def parts(noise):
 def test_both_scales_two_sided(source, never):
     """Accept the true deviation of each part; reject two thirds and three halves of it."""
     dimension, law = 16, published(16).law
-    noise = np.array([draw(law, (dimension,), source) for _ in range(4000)])
+    noise = np.array([draw_noise(law, (dimension,), source) for _ in range(4000)])
     means, residuals = parts(noise)
     for factor in (2 / 3, 1.0, 3 / 2):
         p_common = variance_p_value(means, law.common_variance * factor**2 + law.own_variance / dimension)
@@ -249,7 +249,7 @@ def test_both_scales_two_sided(source, never):
 def test_parts_are_normal():
     law = published(16).law
     source = np.random.default_rng(4)
-    means, residuals = parts(np.array([draw(law, (4, 4), source).ravel() for _ in range(4000)]))
+    means, residuals = parts(np.array([draw_noise(law, (4, 4), source).ravel() for _ in range(4000)]))
     deviation = math.sqrt(law.common_variance + law.own_variance / 16)
     assert stats.kstest(means / deviation, "norm").pvalue > NEVER
     assert stats.kstest(residuals.ravel() / math.sqrt(law.own_variance), "norm").pvalue > NEVER
@@ -258,7 +258,7 @@ def test_parts_are_normal():
 def test_covariance_matrix():
     law, count = CorrelatedGaussian(2.0, 3.0), 6_000
     source = np.random.default_rng(5)
-    noise = np.array([draw(law, (5,), source) for _ in range(count)])
+    noise = np.array([draw_noise(law, (5,), source) for _ in range(count)])
     truth = covariance(law, 5)
     error = np.sqrt((truth**2 + np.outer(np.diag(truth), np.diag(truth))) / count)
     assert (np.abs(noise.T @ noise / count - truth) < 5 * error).all()

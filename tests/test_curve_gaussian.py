@@ -33,7 +33,7 @@ def points(count, seed):
 
 def test_bracket_contains_sixty_digits_everywhere():
     for mu, epsilon in points(1500, seed=1):
-        exact, found = gaussian_delta(mu, epsilon), gaussian.delta_bracket(mu, epsilon)
+        exact, found = gaussian_delta(mu, epsilon), gaussian.gaussian_delta(mu, epsilon)
         assert found.lower <= exact <= found.upper, (mu, epsilon)
         if exact > 1e-280:
             assert found.relative_width <= 1e-9, (mu, epsilon)
@@ -61,7 +61,7 @@ def test_scaled_complementary_error_function():
 
 def test_below_the_smallest_value_the_upper_end_still_covers():
     for mu, epsilon in ((0.01, 1.0), (1.0, 60.0), (1e-3, 0.5)):
-        found = gaussian.delta_bracket(mu, epsilon)
+        found = gaussian.gaussian_delta(mu, epsilon)
         assert found.lower <= gaussian_delta(mu, epsilon) <= found.upper <= 1e-280
 
 
@@ -97,7 +97,7 @@ def test_dimension_and_shape_do_not_matter():
 @given(st.floats(-6.0, 1.5), st.floats(0.0, 20.0), st.floats(0.0, 5.0))
 def test_delta_falls_with_epsilon(log_mu, epsilon, step):
     mu = 10**log_mu
-    here, there = gaussian.delta_bracket(mu, epsilon), gaussian.delta_bracket(mu, epsilon + step)
+    here, there = gaussian.gaussian_delta(mu, epsilon), gaussian.gaussian_delta(mu, epsilon + step)
     assert there.lower <= here.upper
     assert there.upper <= here.upper * (1.0 + 1e-9)
 
@@ -106,7 +106,7 @@ def test_delta_falls_with_epsilon(log_mu, epsilon, step):
 @given(st.floats(-6.0, 1.0), st.floats(0.0, 20.0), st.floats(1.0, 3.0))
 def test_delta_rises_with_the_shift(log_mu, epsilon, factor):
     mu = 10**log_mu
-    less, more = gaussian.delta_bracket(mu, epsilon), gaussian.delta_bracket(mu * factor, epsilon)
+    less, more = gaussian.gaussian_delta(mu, epsilon), gaussian.gaussian_delta(mu * factor, epsilon)
     assert less.lower <= more.upper
     assert less.upper <= more.upper * (1.0 + 1e-9) or less.upper <= 1e-290
 
@@ -144,10 +144,10 @@ def test_no_epsilon_gives_delta_zero():
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.0, math.log(3.0), 5.0, 10.0, 50.0])
 @pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-5, 0.1, 0.9])
 def test_calibration_ends_just_above_the_root(epsilon, delta):
-    sigma = gaussian.calibrate(epsilon, delta)
+    sigma = gaussian.gaussian_scale(epsilon, delta)
     root = gaussian_sigma(epsilon, delta)
     assert root <= sigma <= root * (1 + mpmath.mpf(1e-10))
-    assert gaussian.delta_bracket(1.0 / sigma, epsilon).upper <= delta
+    assert gaussian.gaussian_delta(1.0 / sigma, epsilon).upper <= delta
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_calibration_ends_just_above_the_root(epsilon, delta):
     [(1.0, 3.73063, 5), (math.log(3.0), 3.42466, 5), (0.1, 30.7496, 4), (5.0, 0.89187, 5), (10.0, 0.49989, 5)],
 )
 def test_published_analytic_sigmas(epsilon, expected, digits):
-    assert round(gaussian.calibrate(epsilon, 1e-5), digits) == expected
+    assert round(gaussian.gaussian_scale(epsilon, 1e-5), digits) == expected

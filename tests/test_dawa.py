@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import lessnoise as ln
 from lessnoise import noise as noise_engine
 from lessnoise.cli import app
-from lessnoise.mechanism.catalogue import Request, build_all, find
+from lessnoise.mechanism.catalogue import Request, build_all, find_mechanism
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload
@@ -540,15 +540,15 @@ REQUEST = {"epsilon": 0.5, "delta": 1e-7, "sensitivity": 2**0.5, "shape": (9, 9)
 
 @pytest.mark.parametrize("name", ["hb", "hb-gaussian", "dawa", "dawa-dpcomp"])
 def test_the_catalogue_builds_them_for_histograms_only(name):
-    built = find(name).build(Request(**REQUEST, l1_sensitivity=2.0, counts=True))
+    built = find_mechanism(name).build(Request(**REQUEST, l1_sensitivity=2.0, counts=True))
     assert built.name == name
     assert built.check().holds is (name != "dawa-dpcomp")
     assert built.claim.neighbours is ln.Neighbours.REPLACE
     with pytest.raises(ln.InvalidInput, match="counts=False"):
-        find(name).build(Request(**REQUEST, l1_sensitivity=2.0))
+        find_mechanism(name).build(Request(**REQUEST, l1_sensitivity=2.0))
     # Without an l1 sensitivity the amount that one individual adds is not known: never assume one record.
     with pytest.raises(ln.InvalidInput, match="l1_sensitivity=None"):
-        find(name).build(Request(**REQUEST, counts=True))
+        find_mechanism(name).build(Request(**REQUEST, counts=True))
 
 
 def test_comparisons_list_them_for_histograms():

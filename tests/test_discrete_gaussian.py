@@ -22,7 +22,7 @@ from lessnoise.mechanism.families.discrete_sums import theta
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import quantile, raw_moment
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw_noise
 from lessnoise.noise import Stream
 
 curve = importlib.import_module("lessnoise.mechanism.families.discrete_gaussian")  # not the function of that name
@@ -166,7 +166,7 @@ def cumulative(law, block):
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1, 2.5, 7, 100, 1000, 1024, 1500, 10**6 + 3, 2**40])
 def test_a_million_draws_follow_the_law(sigma):
     variance = Fraction(sigma) ** 2
-    values = draw(law_of(variance), (1000, 1000), np.random.default_rng(20))
+    values = draw_noise(law_of(variance), (1000, 1000), np.random.default_rng(20))
     assert values.shape == (1000, 1000)
     assert values.dtype == np.int64
     flat = values.ravel()
@@ -177,7 +177,7 @@ def test_a_million_draws_follow_the_law(sigma):
 
 @pytest.mark.parametrize("variance", [Fraction(3, 2), Fraction(4 * 10**6)])
 def test_cryptographic_draws_follow_the_law_too(variance):
-    assert test_of_values(draw(law_of(variance), (DRAWS,)), float(variance)) > NEVER
+    assert test_of_values(draw_noise(law_of(variance), (DRAWS,)), float(variance)) > NEVER
 
 
 @pytest.mark.parametrize("block_bits", [1, 2, 3])
@@ -196,7 +196,7 @@ def test_the_block_path_integer_by_integer(monkeypatch, block_bits, variance):
 
 def test_values_next_to_zero_are_right_at_large_sigma():
     """The sign of zero, and the first block, on the block path."""
-    values = draw(law_of(1100**2), (4 * DRAWS,), np.random.default_rng(8))
+    values = draw_noise(law_of(1100**2), (4 * DRAWS,), np.random.default_rng(8))
     near = np.bincount(values[np.abs(values) <= 10] + 10, minlength=21)
     expected = 4 * DRAWS * math.exp(-50 / 1100**2) / (1100 * math.sqrt(2 * math.pi))
     assert np.abs(near - expected).max() < 6.5 * math.sqrt(expected)
@@ -210,7 +210,7 @@ def test_fast_and_slow_samplers_agree(variance):
     count = 1500
     theirs = np.array([slow.discrete_gaussian(variance) for _ in range(count)])
     assert test_of_values(theirs, float(variance)) > NEVER
-    ours = draw(law_of(variance), (25 * count,), np.random.default_rng(6))
+    ours = draw_noise(law_of(variance), (25 * count,), np.random.default_rng(6))
     width = max(1, round(math.sqrt(variance) / 3))
     edges = width * np.arange(-6, 7)
     table = [np.bincount(np.searchsorted(edges, values), minlength=14) for values in (ours, theirs)]
@@ -322,9 +322,9 @@ def test_sure_bounds_are_below_the_acceptance_probability():
 
 def test_seeded_draws_repeat_and_secure_ones_do_not():
     law = law_of(100)
-    first, second = (draw(law, (50,), np.random.default_rng(1)) for _ in range(2))
+    first, second = (draw_noise(law, (50,), np.random.default_rng(1)) for _ in range(2))
     assert (first == second).all()
-    assert (draw(law, (50,)) != draw(law, (50,))).any()
+    assert (draw_noise(law, (50,)) != draw_noise(law, (50,))).any()
 
 
 # The law.
@@ -583,7 +583,7 @@ def test_calibration_finds_the_smallest_although_more_noise_can_be_worse(epsilon
 
 def test_calibration_is_near_the_continuous_one():
     mechanism = discrete_gaussian(epsilon=0.5, delta=1e-6, sensitivity=2**0.5, shape=1000)
-    assert mechanism.standard_deviation == pytest.approx(2**0.5 * gaussian.calibrate(0.5, 1e-6), rel=2e-3)
+    assert mechanism.standard_deviation == pytest.approx(2**0.5 * gaussian.gaussian_scale(0.5, 1e-6), rel=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -649,7 +649,7 @@ def test_quantiles_beyond_convolution():
         for probability in (0.05, 0.5, 0.99):
             wanted = float(variance) * chi2.ppf(probability, dimension)
             assert quantile(law_of(variance), dimension, probability) == pytest.approx(wanted, rel=1e-3)
-    values = draw(law_of(2), (4000, 300), np.random.default_rng(4))
+    values = draw_noise(law_of(2), (4000, 300), np.random.default_rng(4))
     measured = np.quantile((values**2).sum(axis=1), 0.9)
     assert quantile(law_of(2), 300, 0.9) == pytest.approx(measured, rel=0.01)
 

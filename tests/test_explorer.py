@@ -16,7 +16,7 @@ from browser import CHROMIUM, browser
 from lessnoise import explorer
 from lessnoise.cli import app
 from lessnoise.explorer.contrast import contrast, legible
-from lessnoise.mechanism.catalogue import Request, find
+from lessnoise.mechanism.catalogue import Request, find_mechanism
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.report.canvas import COLOURS
 
@@ -54,7 +54,7 @@ def _build(name, setting):
     request = Request(setting["epsilon"], setting["delta"], setting["sensitivity"], (setting["dimension"],))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ln.ClaimWarning)
-        return find(name).build(request)
+        return find_mechanism(name).build(request)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from lessnoise import explorer
 from lessnoise.cli import app
 from lessnoise.explorer import server as explorer_server
 from lessnoise.explorer.server import ExplorerServer
-from lessnoise.mechanism.catalogue import Request, build_all, find
+from lessnoise.mechanism.catalogue import Request, build_all, find_mechanism
 
 GOOD = "shape=5&epsilon=1&delta=1e-6&sensitivity=2"
 
@@ -71,7 +71,7 @@ def test_every_row_is_at_the_epsilon_that_was_asked():
 def test_curve_of_the_least_noise_is_its_upper_ends(server):
     response, body = _get(server, f"/curve?{GOOD}")
     assert response.status == 200
-    mechanism = find("least-noise").build(Request(1.0, 1e-6, 2.0, (5,)))
+    mechanism = find_mechanism("least-noise").build(Request(1.0, 1e-6, 2.0, (5,)))
     points = json.loads(body)["points"]
     assert len(points) > 15
     for epsilon, delta in points:
@@ -319,7 +319,7 @@ def test_page_shows_the_newest_certified_answer():
             _certified(tab)
             row = "document.querySelector('.lnx-table [data-m=least-noise]')"
             loss = float(tab.run(f"{row}.cells[5].textContent"))
-            mechanism = find("least-noise").build(Request(1.0, 1e-6, 1.0, (5,)))
+            mechanism = find_mechanism("least-noise").build(Request(1.0, 1e-6, 1.0, (5,)))
             assert loss == pytest.approx(mechanism.expected_loss, rel=1e-3)
             low, high = (float(part) for part in tab.run(f"{row}.cells[2].textContent").split(" to "))
             assert low <= mechanism.delta(1.0).lower <= mechanism.delta(1.0).upper <= high

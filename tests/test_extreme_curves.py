@@ -96,7 +96,7 @@ def test_gaussian(mu, epsilon):
             truth = upper_tail - mp.e**at * mp.erfc((at / mean + mean / 2) / mp.sqrt(2)) / 2
         else:  # e^(-10^11), or as near to 1
             truth = mp.mpf("1e-400") if at > mean * mean / 2 else 1 - mp.mpf("1e-400")
-    holds(gaussian.delta_bracket(mu, epsilon), truth)
+    holds(gaussian.gaussian_delta(mu, epsilon), truth)
 
 
 @settings(deadline=None, max_examples=200)

@@ -17,7 +17,7 @@ from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussia
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.losses import quantile, raw_moment
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw_noise
 from lessnoise.mechanism.sums import log_sum_moment
 
 module = importlib.import_module("lessnoise.mechanism.families.generalized_gaussian")  # not the function of that name
@@ -189,7 +189,7 @@ def test_moments(p):
         second = dimension * fourth + dimension * (dimension - 1) * variance**2
         assert raw_moment(law, dimension, 2) == pytest.approx(second, rel=1e-8)
     mechanism = Mechanism("m", law, (7,), 1.0)
-    sample = (draw(law, (200_000, 7), np.random.default_rng(2)) ** 2).sum(axis=1)
+    sample = (draw_noise(law, (200_000, 7), np.random.default_rng(2)) ** 2).sum(axis=1)
     assert (sample**3).mean() / (sample**2).mean() ** 1.5 == pytest.approx(mechanism.loss_skewness, rel=0.05)
     assert (sample**4).mean() / (sample**2).mean() ** 2 == pytest.approx(mechanism.loss_kurtosis, rel=0.25)
 
@@ -213,7 +213,7 @@ def test_quantiles_match_the_known_laws(dimension):
 @pytest.mark.parametrize("p", [1.4, 3.0])
 def test_quantiles_by_simulation(p):
     law = GeneralizedGaussian(p, 2.0)
-    sample = (draw(law, (100_000, 6), np.random.default_rng(7)) ** 2).sum(axis=1)
+    sample = (draw_noise(law, (100_000, 6), np.random.default_rng(7)) ** 2).sum(axis=1)
     for probability in (0.1, 0.5, 0.9):
         below = (sample <= quantile(law, 6, probability)).mean()
         assert below == pytest.approx(probability, abs=6.5 * math.sqrt(probability * (1 - probability) / 1e5))
@@ -228,7 +228,7 @@ def test_quantiles_by_simulation(p):
 def test_draws_follow_the_law_and_no_other_scale(p):
     law = GeneralizedGaussian(p, 5.0)
     for source in (np.random.default_rng(11), None):
-        values = draw(law, (100, 300), source)
+        values = draw_noise(law, (100, 300), source)
         assert values.shape == (100, 300)
         flat = values.ravel()
         assert stats.kstest(flat, stats.gennorm(p, scale=5.0).cdf).pvalue > NEVER
@@ -238,7 +238,7 @@ def test_draws_follow_the_law_and_no_other_scale(p):
 
 
 def test_one_entry_is_drawn_too():
-    values = [draw(GeneralizedGaussian(3, 1.0), (1,), np.random.default_rng(i))[0] for i in range(800)]
+    values = [draw_noise(GeneralizedGaussian(3, 1.0), (1,), np.random.default_rng(i))[0] for i in range(800)]
     assert stats.kstest(values, stats.gennorm(3).cdf).pvalue > NEVER
 
 

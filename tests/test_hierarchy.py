@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lessnoise as ln
 from lessnoise import noise as noise_engine
+from lessnoise.mechanism import best_branching
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, _leaves, _node, height_of, leaf_variance
 from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, pool, spread, sums_error
 from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
@@ -41,12 +42,12 @@ def query_matrix(sides, branching, height):
 
 @pytest.mark.parametrize(("cells", "best"), [(256, 16), (1024, 32), (4096, 16), (65536, 16)])
 def test_best_branching_on_a_line(cells, best):
-    assert ln.best_branching(cells) == best
+    assert best_branching(cells) == best
 
 
 @pytest.mark.parametrize(("side", "best"), [(64, 8), (128, 12), (256, 7), (512, 8)])
 def test_best_branching_on_a_map(side, best):
-    assert ln.best_branching((side, side)) == best == ln.best_branching((side, 3))
+    assert best_branching((side, side)) == best == ln.best_branching((side, 3))
 
 
 @given(st.integers(3, 600), st.sampled_from(["laplace", "gaussian"]), st.booleans())
@@ -58,7 +59,7 @@ def test_best_branching_is_the_best_of_all(side, noise, on_a_map):
         h = height_of(side, b)
         return h**power * ((b - 1) * h - 2 / 3 * (b + 1)) if not on_a_map else b * h**power
 
-    chosen = ln.best_branching((side, side) if on_a_map else side, noise)
+    chosen = best_branching((side, side) if on_a_map else side, noise)
     assert error(chosen) == pytest.approx(min(error(b) for b in range(2, side + 1)), rel=1e-12)
 
 

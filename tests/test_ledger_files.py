@@ -255,7 +255,7 @@ def test_texts_that_cannot_be_stored_cost_nothing(ledger, text):
 def every_use(ledger):
     return [
         ledger.records,
-        lambda: picture.text_lines(history(ledger), ledger.budget),
+        lambda: picture.spending_lines(history(ledger), ledger.budget),
         ledger.spent,
         ledger.spent_delta,
         lambda: ledger.affords(LAPLACE),

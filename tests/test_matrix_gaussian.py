@@ -16,7 +16,7 @@ from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import ChiSquareSum, MatrixGaussian, chi_square_sum_quantile, spectrum
-from lessnoise.mechanism.sampling import draw, noise_form
+from lessnoise.mechanism.sampling import draw_noise, noise_form
 from lessnoise.noise import Independent
 
 # Probability with which a test of a correct sampler may fail.
@@ -174,7 +174,7 @@ def accepts(samples, deviations):
 def test_directional_covariance_two_sided(source, seed):
     rows, columns = np.array([0.5, 1.0, 1.0, 4.0, 9.0]), np.array([1.0, 3.0, 0.2])
     matrix_law = law(rows, columns, seed)
-    noise = np.stack([draw(matrix_law, (5, 3), source) for _ in range(2000)])
+    noise = np.stack([draw_noise(matrix_law, (5, 3), source) for _ in range(2000)])
     if seed is not None:
         noise = matrix_law.row_basis.array.T @ noise @ matrix_law.column_basis.array
     samples, deviations = noise.reshape(2000, 15), np.multiply.outer(rows, columns).ravel()
@@ -193,7 +193,7 @@ def test_basis_is_respected():
     # In the wrong basis the same noise is refused.
     matrix_law = law(np.array([1.0, 10.0, 10.0]), np.array([1.0, 1.0]), seed=4)
     source = np.random.default_rng(1)
-    noise = np.stack([draw(matrix_law, (3, 2), source) for _ in range(3000)])
+    noise = np.stack([draw_noise(matrix_law, (3, 2), source) for _ in range(3000)])
     turned = matrix_law.row_basis.array.T @ noise
     deviations = np.repeat([1.0, 10.0, 10.0], 2)
     assert accepts(turned.reshape(3000, 6), deviations)
@@ -217,7 +217,7 @@ def test_large_matrix_in_little_memory():
     assert len(repr(large)) < 300
     source = np.random.default_rng(1)
     tracemalloc.start()
-    noise = draw(large, (size, size), source)
+    noise = draw_noise(large, (size, size), source)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3 * 8 * size * size

@@ -150,7 +150,7 @@ def test_exact_keeps_the_shape_and_is_tight(mode, basis):
         assert np.ptp(ratio) < 1e-12 * ratio[0]
     assert exact.check().holds
     assert exact.delta(1).lower > 1e-5 * (1 - 1e-6)
-    sigma = gaussian.calibrate(1.0, 1e-5)
+    sigma = gaussian.gaussian_scale(1.0, 1e-5)
     low, high = exact.law.mu_range(1.0)
     assert low <= 1.0 / sigma * (1 + 1e-12)
     assert high == pytest.approx(1.0 / sigma, rel=1e-9)
@@ -282,7 +282,7 @@ def test_mgm_scales_minimally():
     m = mgm(**TARGET, row_scales=[2, 3, 4, 5], column_scales=[10, 7, 7, 9])
     law = m.law
     assert law.row_deviations.smallest * law.column_deviations.smallest == pytest.approx(
-        gaussian.calibrate(1.0, 1e-5), rel=1e-12
+        gaussian.gaussian_scale(1.0, 1e-5), rel=1e-12
     )
     assert np.allclose(law.row_deviations.array() / law.row_deviations.smallest, [1, 1.5, 2, 2.5])
     assert np.allclose(law.column_deviations.array() / law.column_deviations.smallest, np.array([10, 7, 7, 9]) / 7)

@@ -390,14 +390,14 @@ def test_the_same_attack_on_a_release():
 
 
 def test_selftest_passes_and_sees_faults():
-    assert all(c.passed for c in selftest.run(seconds=600.0, values=1 << 24))
+    assert all(c.passed for c in selftest.run_selftest(seconds=600.0, values=1 << 24))
     for fault in (
         lambda x: x * 1.003,
         lambda x: np.clip(x, -4.0, 4.0),
         lambda x: x + 0.003,
         lambda x: np.where(np.abs(x) > 3, x * 1.1, x),
     ):
-        assert not all(c.passed for c in selftest.run(seconds=600.0, values=1 << 24, fault=fault))
+        assert not all(c.passed for c in selftest.run_selftest(seconds=600.0, values=1 << 24, fault=fault))
 
 
 def test_selftest_command_reports_and_exits(monkeypatch):
@@ -416,5 +416,5 @@ def test_selftest_command_reports_and_exits(monkeypatch):
 
 def test_selftest_without_compiled_code(monkeypatch):
     monkeypatch.setattr(selftest, "compiled_kernels", lambda group: None)
-    checks = selftest.run(seconds=0.3, values=1 << 20)
+    checks = selftest.run_selftest(seconds=0.3, values=1 << 20)
     assert all(c.passed for c in checks)

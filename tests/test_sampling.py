@@ -16,7 +16,7 @@ import pytest
 from scipy import special, stats
 
 import lessnoise as ln
-from lessnoise.mechanism.sampling import draw, grid_step
+from lessnoise.mechanism.sampling import draw_noise, grid_step
 from lessnoise.noise import GammaRadius, Stream
 from lessnoise.noise.radius import scalars
 from oracles import Case, coordinate_cdf, cosine_cdf, radius_cdf
@@ -48,7 +48,7 @@ def sample(family, source_name):
     """DRAWS noise vectors, one call each."""
     dimension, law = FAMILIES[family]
     stream = source(source_name, seed=sum(map(ord, family)))
-    return np.array([draw(law, (dimension,), stream) for _ in range(DRAWS)])
+    return np.array([draw_noise(law, (dimension,), stream) for _ in range(DRAWS)])
 
 
 def case(family):
@@ -122,7 +122,7 @@ def test_rejects_noise_without_the_uniform_direction():
 
 @both_sources
 def test_laplace_coordinates(source_name):
-    flat = draw(ln.Laplace(0.7), (50, 200), source(source_name)).ravel()
+    flat = draw_noise(ln.Laplace(0.7), (50, 200), source(source_name)).ravel()
     assert_scale(np.abs(flat), lambda scale: lambda x: -np.expm1(-x / scale), 0.7)
     assert p_value(flat, stats.laplace(scale=0.7).cdf) > P_FLOOR
     assert abs((flat > 0).mean() - 0.5) <= SIGMAS * 0.5 / math.sqrt(flat.size)
@@ -135,7 +135,7 @@ def test_laplace_coordinates(source_name):
 
 @both_sources
 def test_gaussian_array_is_independent_standard_noise(source_name):
-    flat = draw(ln.Radial(200 * 500, 2, math.sqrt(2.0) * 3.0), (200, 500), source(source_name)).ravel()
+    flat = draw_noise(ln.Radial(200 * 500, 2, math.sqrt(2.0) * 3.0), (200, 500), source(source_name)).ravel()
     assert_scale(np.abs(flat), lambda scale: lambda x: special.erf(x / (scale * math.sqrt(2.0))), 3.0)
     limit = SIGMAS / math.sqrt(flat.size / 2)
     for lag in (1, 2, 500, 1 << 15, 1 << 16):  # pairs of the transform, rows, and the sampler's chunks
@@ -148,10 +148,10 @@ def test_gaussian_array_is_independent_standard_noise(source_name):
 def test_high_dimensional_radius(source_name):
     # M = 20 000: the l2 radius is Gamma(M), R1SMG's half-normal; the direction has all coordinates of size R/sqrt(M).
     m, stream = 20_000, source(source_name)
-    l2 = np.array([np.linalg.norm(draw(ln.Radial(m, 1, 1.0), (m,), stream)) for _ in range(60)])
+    l2 = np.array([np.linalg.norm(draw_noise(ln.Radial(m, 1, 1.0), (m,), stream)) for _ in range(60)])
     assert p_value(l2, stats.gamma(m).cdf) > P_FLOOR
     assert np.abs(l2 / m - 1.0).max() < 0.1
-    one = draw(ln.Radial(1, 2, 1.0), (100, 200), stream)
+    one = draw_noise(ln.Radial(1, 2, 1.0), (100, 200), stream)
     assert p_value(one.ravel() * math.sqrt(m) / np.linalg.norm(one), stats.norm.cdf) > P_FLOOR
 
 

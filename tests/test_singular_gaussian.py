@@ -9,7 +9,7 @@ from scipy import linalg, stats
 import lessnoise as ln
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.law import Radial
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw_noise
 from lessnoise_paper.theory import SingularGaussian, random_basis_noise, uniform_stiefel
 
 NEVER = 1e-6  # seeds are fixed, and a true law gives a smaller p-value once in a million seeds
@@ -178,7 +178,7 @@ def test_equal_eigenvalues_are_the_radial_member(dimension, rank):
     eigenvalue = 2.5
     law = Radial(k=rank, p=2, scale=math.sqrt(2 * eigenvalue))
     source, rng = np.random.default_rng(19), np.random.default_rng(20)
-    theirs = np.array([draw(law, (dimension,), source) for _ in range(4000)])
+    theirs = np.array([draw_noise(law, (dimension,), source) for _ in range(4000)])
     ours = np.array([random_basis_noise(dimension, [eigenvalue] * rank, rng) for _ in range(4000)])
     compare(ours, theirs)
     assert stats.kstest((ours**2).sum(1) / eigenvalue, stats.chi2(rank).cdf).pvalue > NEVER

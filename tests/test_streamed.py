@@ -13,7 +13,7 @@ import lessnoise as ln
 from lessnoise.cli import app
 from lessnoise.mechanism.sampling import is_streamed
 from lessnoise.noise import compiled_kernels, streamed
-from lessnoise.release.streamed import ArrayFile, opened, release_file
+from lessnoise.release.streamed import ArrayFile, open_array, release_file
 
 TARGET = {"epsilon": 1, "delta": 1e-6, "sensitivity": 1}
 GOAL = ["--sensitivity", "1", "--epsilon", "1", "--delta", "1e-6"]
@@ -45,7 +45,7 @@ def ledger(tmp_path):
 def both(mechanism, value, folder):
     """The noisy value from file to file, and in memory, from the same seed."""
     np.save(folder / "in.npy", value)
-    with opened(folder / "in.npy") as array:
+    with open_array(folder / "in.npy") as array:
         certificate, _ = release_file(mechanism, array, folder / "out.npy", force=True, rng=np.random.default_rng(7))
     read = ln.Release.read(folder / "out.npy")
     assert read.certificate == certificate
@@ -114,7 +114,7 @@ def test_a_bad_value_far_down_costs_nothing(bad, words, tmp_path, ledger):
     value = np.zeros(COUNT)
     value[81920] = bad
     np.save(tmp_path / "in.npy", value)
-    with opened(tmp_path / "in.npy") as array, pytest.raises(ln.InvalidInput, match=words):
+    with open_array(tmp_path / "in.npy") as array, pytest.raises(ln.InvalidInput, match=words):
         release_file(LAWS["laplace"]((COUNT,)), array, tmp_path / "out.npy", ledger=ledger)
     assert ledger.count() == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ledger", "in.npy"]
@@ -125,7 +125,7 @@ def test_fractions_far_down_are_refused_for_integer_noise(tmp_path, ledger):
     value = np.zeros(COUNT)
     value[81920] = 0.5
     np.save(tmp_path / "in.npy", value)
-    with opened(tmp_path / "in.npy") as array, pytest.raises(ln.InvalidInput, match=r"0\.5 is not a whole number"):
+    with open_array(tmp_path / "in.npy") as array, pytest.raises(ln.InvalidInput, match=r"0\.5 is not a whole number"):
         release_file(LAWS["discrete"]((COUNT,)), array, tmp_path / "out.npy", ledger=ledger)
     assert ledger.count() == 0
 
@@ -147,7 +147,7 @@ def test_a_file_that_changes_after_the_payment_is_not_released(name, change, tmp
         return spend(self, *arguments, **options)
 
     monkeypatch.setattr(ln.Ledger, "spend", meanwhile)
-    with opened(tmp_path / "in.npy") as array, pytest.raises(ln.PaidNotReleased, match="record 1") as caught:
+    with open_array(tmp_path / "in.npy") as array, pytest.raises(ln.PaidNotReleased, match="record 1") as caught:
         release_file(LAWS[name]((COUNT,)), array, tmp_path / "out.npy", ledger=ledger)
     assert ("ended before its last entry" if change == "shorter" else "nan") in str(caught.value)
     assert "lost" in str(caught.value)
@@ -157,7 +157,7 @@ def test_a_file_that_changes_after_the_payment_is_not_released(name, change, tmp
 def test_a_shape_of_another_mechanism_is_refused(tmp_path):
     np.save(tmp_path / "in.npy", np.zeros(4))
     with (
-        opened(tmp_path / "in.npy") as array,
+        open_array(tmp_path / "in.npy") as array,
         pytest.raises(ln.InvalidInput, match="differs from the mechanism"),
     ):
         release_file(LAWS["laplace"]((5,)), array, tmp_path / "out.npy")
@@ -177,10 +177,10 @@ def test_headers_that_do_not_fit_their_file_are_not_streamed(shape, tmp_path):
 def test_a_file_in_c_order_is_read_part_by_part_and_one_in_fortran_order_whole(tmp_path):
     np.save(tmp_path / "c.npy", np.zeros((3, 4)))
     np.save(tmp_path / "f.npy", np.asfortranarray(np.ones((3, 4))))
-    with opened(tmp_path / "c.npy") as array:
+    with open_array(tmp_path / "c.npy") as array:
         assert isinstance(array, ArrayFile)
         assert np.array_equal(array.read(5, 2), [0, 0])
-    with opened(tmp_path / "f.npy") as array:
+    with open_array(tmp_path / "f.npy") as array:
         assert isinstance(array, np.ndarray)
 
 

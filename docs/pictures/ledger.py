@@ -28,7 +28,7 @@ def main() -> None:
                 ledger.spend(survey)
         with Path(__file__).with_name("ledger.png").open("wb") as file:
             moments = [replace(m, time=START + 86400.0 * m.records) for m in history(ledger, points=100)]
-            picture.draw(moments, ledger.budget, file, ".png")
+            picture.draw_spending(moments, ledger.budget, file, ".png")
 
 
 if __name__ == "__main__":

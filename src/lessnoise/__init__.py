@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lessnoise import report as _report  # tables and pictures register themselves  # noqa: F401
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
 from lessnoise.composition import Composition, compose
 from lessnoise.errors import BudgetExceeded, ClaimWarning, InvalidInput, LedgerError, LessnoiseError, PaidNotReleased
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.ledger import Ledger
-from lessnoise.mechanism.builders import (
-    analytic_gaussian,
-    classic_gaussian,
-    l2_mechanism,
-    laplace,
-    r1smg,
-    radial,
-    zhao_gaussian,
-)
-from lessnoise.mechanism.counts import Dawa, Hierarchy, best_branching, dawa, hb
-from lessnoise.mechanism.families import (
+from lessnoise.mechanism import (
     CorrelatedGaussian,
+    Dawa,
     DiscreteGaussian,
     GeneralizedGaussian,
+    Hierarchy,
+    Laplace,
     MatrixGaussian,
-    MvgConstants,
+    Mechanism,
+    Radial,
+    Request,
     Shells,
     Wishart,
-    binary_shares,
+    analytic_gaussian,
+    classic_gaussian,
     correlated_gaussian,
+    dawa,
     discrete_gaussian,
     generalized_gaussian,
-    improved_mvg_phi,
+    hb,
+    l2_mechanism,
+    laplace,
+    least_noise,
+    loss_lower_bound,
     mgm,
     mod_sulq,
     mvg,
-    mvg_constants,
     product_noise,
+    r1smg,
+    radial,
     shells,
     wishart,
+    zhao_gaussian,
 )
-from lessnoise.mechanism.law import Laplace, Radial
-from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
-from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
-from lessnoise.tasks.histogram import HistogramRelease, private_histogram
+from lessnoise.tasks import HistogramRelease, private_histogram
 
 if TYPE_CHECKING:
+    from lessnoise import learn
     from lessnoise.pca import PrivateCovariance, PrivatePCA
 
 __all__ = [
@@ -78,13 +81,13 @@ __all__ = [
     "MatrixGaussian",
     "Mean",
     "Mechanism",
-    "MvgConstants",
     "Neighbours",
     "PaidNotReleased",
     "PrivateCovariance",
     "PrivatePCA",
     "Radial",
     "Release",
+    "Request",
     "Shells",
     "Sum",
     "Unit",
@@ -93,8 +96,6 @@ __all__ = [
     "__version__",
     "analytic_gaussian",
     "audit",
-    "best_branching",
-    "binary_shares",
     "classic_gaussian",
     "compose",
     "correlated_gaussian",
@@ -102,15 +103,14 @@ __all__ = [
     "discrete_gaussian",
     "generalized_gaussian",
     "hb",
-    "improved_mvg_phi",
     "l2_mechanism",
     "laplace",
+    "learn",
     "least_noise",
     "loss_lower_bound",
     "mgm",
     "mod_sulq",
     "mvg",
-    "mvg_constants",
     "private_histogram",
     "product_noise",
     "r1smg",
@@ -123,9 +123,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # scikit-learn takes seconds to import, and is an extra.
+    # scikit-learn and PyTorch take seconds to import, and PyTorch is an extra.
+    if name == "learn":
+        return import_module("lessnoise.learn")
     if name in ("PrivateCovariance", "PrivatePCA"):
-        from lessnoise import pca
-
-        return getattr(pca, name)
+        return getattr(import_module("lessnoise.pca"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

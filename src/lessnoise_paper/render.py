@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from lessnoise.explorer import fragment
-from lessnoise.report.html import count_word, document, embedded, prose, table
+from lessnoise.report.html import count_word, document, embedded, html_table, prose
 from lessnoise.report.inline import colour_rules, inline_svg
 from lessnoise_paper import store
 from lessnoise_paper.render_style import CSS
@@ -83,7 +83,7 @@ def _facts(facts: list[Fact]) -> str:
         f"<td>{chip(fact.verdict)}</td></tr>"
         for fact in dict.fromkeys(facts)
     ]
-    return table(head, rows, "Claimed and exact privacy")
+    return html_table(head, rows, "Claimed and exact privacy")
 
 
 def _contents(shown: Page, words: dict[str, Words | None]) -> str:

@@ -23,12 +23,10 @@ from lessnoise.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.audit.outputs import Outputs
-    from lessnoise.mechanism.law import Law
+    from lessnoise.mechanism import Law
 
-    Array = NDArray[np.float64]
     Score = Callable[[Outputs], Array]
 
 

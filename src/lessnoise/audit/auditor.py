@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import cores
 from lessnoise.audit import attacks as attack_module
 from lessnoise.audit.confidence import Question, Rule, choose, coin_probability, fewest_batches
 from lessnoise.audit.outputs import Outputs
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise._common import Array
     from lessnoise.audit.attacks import Attack
     from lessnoise.guarantees import Guarantee
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
-    Array = NDArray[np.float64]
 
 _T = TypeVar("_T")
 
@@ -88,7 +88,7 @@ def audit(
             "smaller shape, or pass fewer samples."
         )
     error = 1.0 - validation.probability("confidence", confidence, "0.999, say")
-    threads = _cores() if workers is None else validation.whole_number("workers", workers)
+    threads = cores() if workers is None else validation.whole_number("workers", workers)
     generator = validation.generator(rng) or np.random.default_rng()
     entropy = [int(word) for word in generator.integers(0, 2**32, 8)]
     noise, coins = entropy[:4], entropy[4:]  # what the mechanism draws from says nothing about the coins
@@ -246,10 +246,6 @@ def _in_threads(function: Callable[[Any], _T], tasks: Iterable[Any], workers: in
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -26,7 +26,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
 
 _SAFE = 1e-9  # relative, added to the beta quantiles: far above their rounding error
 _SHARE = 0.2  # of the error probability, spent on h; theta decides, so it gets the rest

@@ -16,26 +16,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism.counts import Dawa, Hierarchy
-from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_vertex
-from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, squared_budget
-from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
-from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
-from lessnoise.mechanism.families.shells import Shells, log_height, radius_at
-from lessnoise.mechanism.families.wishart import Wishart
-from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.sampling import draw, prepare_noise
+from lessnoise.mechanism import (
+    CorrelatedGaussian,
+    Dawa,
+    DiscreteGaussian,
+    GeneralizedGaussian,
+    Hierarchy,
+    Laplace,
+    Law,
+    MatrixGaussian,
+    Radial,
+    Shells,
+    Wishart,
+    draw_noise,
+    log_height,
+    prepare_noise,
+    radius_at,
+    squared_budget,
+    worst_vertex,
+)
 from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.audit.outputs import Outputs
-    from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
+    from lessnoise.mechanism import Deviations, FrozenMatrix
 
-    Array = NDArray[np.float64]
     Shape = tuple[int, ...]
 
 
@@ -47,8 +55,8 @@ ROUNDING = 1e-8  # relative: a sensitivity typed as 1.41421356 is meant to be th
 
 @functools.singledispatch
 def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
-    """As many draws of :func:`lessnoise.mechanism.sampling.draw`; laws that can do it in one sweep register that."""
-    return np.stack([draw(law, shape, rng) for _ in range(count)]) if count else np.empty((0, *shape))
+    """As many draws of :func:`draw_noise`; laws that can do it in one sweep register that."""
+    return np.stack([draw_noise(law, shape, rng) for _ in range(count)]) if count else np.empty((0, *shape))
 
 
 @draw_many.register(Laplace)
@@ -56,7 +64,7 @@ def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> A
 @draw_many.register(DiscreteGaussian)
 def _(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     # Independent entries: many arrays are one long one.
-    flat = draw(law, (max(count, 1) * math.prod(shape),), rng)
+    flat = draw_noise(law, (max(count, 1) * math.prod(shape),), rng)
     return flat[: count * math.prod(shape)].reshape(count, *shape).astype(np.float64, copy=False)
 
 

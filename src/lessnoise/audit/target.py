@@ -14,17 +14,15 @@ from lessnoise import validation
 from lessnoise.audit.laws import ROUNDING, distance, release_many, worst_shift
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
-from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, integer_array, squared_budget
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism import DiscreteGaussian, Mechanism, integer_array, squared_budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from lessnoise.mechanism.law import Law
-
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+    from lessnoise.mechanism import Law
 
 
 class Calls(Enum):

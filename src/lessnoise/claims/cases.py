@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lessnoise import mechanism as mechanisms
 from lessnoise.claims.record import Case
-from lessnoise.mechanism import builders, counts, families
 
 _ROOT2 = 2.0**0.5
 
@@ -12,7 +12,7 @@ def _r1smg(epsilon: float, delta: float, sensitivity: float, shape: int, setting
     return Case.of(
         "r1smg",
         f"{setting}: M={shape}, D={sensitivity:.6g}",
-        lambda: builders.r1smg(
+        lambda: mechanisms.r1smg(
             epsilon=epsilon, delta=delta, sensitivity=sensitivity, shape=shape, calibration="published"
         ),
         remark,
@@ -23,7 +23,7 @@ def _classic(epsilon: float, remark: str = "") -> Case:
     return Case.of(
         "classic-gaussian",
         "D=1, any M",
-        lambda: builders.classic_gaussian(epsilon=epsilon, delta=1e-5, sensitivity=1.0, shape=10),
+        lambda: mechanisms.classic_gaussian(epsilon=epsilon, delta=1e-5, sensitivity=1.0, shape=10),
         remark,
     )
 
@@ -32,7 +32,7 @@ def _zhao(variant: int, epsilon: float) -> Case:
     return Case.of(
         f"zhao-gaussian-{variant}",
         "D=1, any M",
-        lambda: builders.zhao_gaussian(
+        lambda: mechanisms.zhao_gaussian(
             epsilon=epsilon, delta=1e-5, sensitivity=1.0, shape=10, variant=1 if variant == 1 else 2
         ),
     )
@@ -42,7 +42,7 @@ def _mvg(epsilon: float, delta: float, shape: tuple[int, int], bound: float, set
     return Case.of(
         "mvg",
         f"{setting}: {shape[0]} x {shape[1]}, s2=1, gamma={bound:g}",
-        lambda: families.mvg(
+        lambda: mechanisms.mvg(
             epsilon=epsilon, delta=delta, sensitivity=1.0, shape=shape, bound=bound, calibration="published"
         ),
         remark,
@@ -53,7 +53,7 @@ def _product(epsilon: float, dimension: int) -> Case:
     return Case.of(
         "product-noise",
         f"k=1000, M={dimension}, D=1",
-        lambda: families.product_noise(epsilon=epsilon, sensitivity=1.0, shape=dimension, k=1000.0),
+        lambda: mechanisms.product_noise(epsilon=epsilon, sensitivity=1.0, shape=dimension, k=1000.0),
     )
 
 
@@ -61,7 +61,7 @@ def _mod_sulq(epsilon: float, delta: float, features: int, records: int, setting
     return Case.of(
         "mod-sulq",
         f"{setting}: d={features}, n={records}",
-        lambda: families.mod_sulq(epsilon=epsilon, delta=delta, features=features, records=records),
+        lambda: mechanisms.mod_sulq(epsilon=epsilon, delta=delta, features=features, records=records),
     )
 
 
@@ -69,7 +69,7 @@ def _wishart(epsilon: float, features: int, records: int, setting: str) -> Case:
     return Case.of(
         "wishart",
         f"{setting}: d={features}, n={records}",
-        lambda: families.wishart(epsilon=epsilon, features=features, records=records),
+        lambda: mechanisms.wishart(epsilon=epsilon, features=features, records=records),
         "delta is 1 - exp(-epsilon/3)",
     )
 
@@ -85,12 +85,12 @@ CASES: tuple[Case, ...] = (
     Case.of(
         "analytic-gaussian",
         "D=1, any M",
-        lambda: builders.analytic_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10),
+        lambda: mechanisms.analytic_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10),
     ),
     _zhao(1, 1.0),
     _zhao(2, 1.0),
     Case.of(
-        "laplace", "D1=2, any M", lambda: builders.laplace(epsilon=0.5, sensitivity=2.0, shape=7921), "pure privacy"
+        "laplace", "D1=2, any M", lambda: mechanisms.laplace(epsilon=0.5, sensitivity=2.0, shape=7921), "pure privacy"
     ),
     _product(1.0, 1000),
     _product(0.1, 1000),
@@ -99,48 +99,50 @@ CASES: tuple[Case, ...] = (
     Case.of(
         "mgm",
         "89 x 89, D=1",
-        lambda: families.mgm(epsilon=0.5, delta=1e-7, sensitivity=1.0, shape=(89, 89)),
+        lambda: mechanisms.mgm(epsilon=0.5, delta=1e-7, sensitivity=1.0, shape=(89, 89)),
         "equal to the analytic Gaussian",
     ),
     Case.of(
         "correlated-gaussian",
         "1000 statistics in [0, 1]",
-        lambda: families.correlated_gaussian(epsilon=1.0, delta=1e-5, shape=1000),
+        lambda: mechanisms.correlated_gaussian(epsilon=1.0, delta=1e-5, shape=1000),
     ),
     Case.of(
         "discrete-gaussian",
         "D=1, any M",
-        lambda: families.discrete_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1, shape=10),
+        lambda: mechanisms.discrete_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1, shape=10),
     ),
     Case.of(
         "generalized-gaussian",
         "p=4, one number, D=1",
-        lambda: families.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=1, p=4.0),
+        lambda: mechanisms.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=1, p=4.0),
     ),
     Case.of(
         "generalized-gaussian",
         "p=4, M=10, l4 sensitivity 1",
-        lambda: families.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10, p=4.0),
+        lambda: mechanisms.generalized_gaussian(epsilon=1.0, delta=1e-5, sensitivity=1.0, shape=10, p=4.0),
         "bounded, not exact",
     ),
-    Case.of("hb", "89 x 89 counts", lambda: counts.hb(epsilon=0.5, shape=(89, 89)), "pure privacy"),
+    Case.of("hb", "89 x 89 counts", lambda: mechanisms.hb(epsilon=0.5, shape=(89, 89)), "pure privacy"),
     Case.of(
         "hb-gaussian",
         "89 x 89 counts",
-        lambda: counts.hb(epsilon=0.5, delta=1e-7, shape=(89, 89), noise="gaussian"),
+        lambda: mechanisms.hb(epsilon=0.5, delta=1e-7, shape=(89, 89), noise="gaussian"),
         "ours",
     ),
-    Case.of("dawa", "89 x 89 counts, safe stage 1", lambda: counts.dawa(epsilon=0.5, shape=(89, 89)), "pure privacy"),
+    Case.of(
+        "dawa", "89 x 89 counts, safe stage 1", lambda: mechanisms.dawa(epsilon=0.5, shape=(89, 89)), "pure privacy"
+    ),
     Case.of(
         "dawa-dpcomp",
         "89 x 89 counts, published stage 1",
-        lambda: counts.dawa(epsilon=0.75, shape=(89, 89), noise="dpcomp"),
+        lambda: mechanisms.dawa(epsilon=0.75, shape=(89, 89), noise="dpcomp"),
         "single cells have no noise",
     ),
     Case.of(
         "dawa-doubled",
         "4 counts, twice the published noise",
-        lambda: counts.dawa(epsilon=1.5, shape=4, ratio=2 / 3, noise="doubled"),
+        lambda: mechanisms.dawa(epsilon=1.5, shape=4, ratio=2 / 3, noise="doubled"),
         "single cells have no noise",
     ),
     _mod_sulq(1.0, 0.01, 10, 1000, "a small table"),

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.errors import ClaimWarning, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Verdict
-from lessnoise.mechanism.catalogue import CATALOGUE
-from lessnoise.mechanism.curve import delta_of
-from lessnoise.mechanism.curve.inversion import invert
+from lessnoise.mechanism import CATALOGUE, delta_of, invert_curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from lessnoise.mechanism.catalogue import Request
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ def noise_ratio(mechanism: Mechanism) -> float | None:
         sensitivity = mechanism.sensitivity * math.exp(-x)
         return delta_of(mechanism.law, mechanism.dimension, sensitivity, claim.epsilon, tolerance)
 
-    found = invert(curve, claim.delta, start=0.0, lowest=-80.0, highest=80.0)
+    found = invert_curve(curve, claim.delta, start=0.0, lowest=-80.0, highest=80.0)
     return math.exp(-found.upper) if math.isfinite(found.lower) and math.isfinite(found.upper) else None
 
 

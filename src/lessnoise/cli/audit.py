@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessnoise.audit import audit as run_audit
-from lessnoise.audit.report import percent
+from lessnoise.audit import percent
 from lessnoise.cli.check import build
 from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import (

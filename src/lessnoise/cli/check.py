@@ -30,11 +30,10 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.errors import ClaimWarning
-from lessnoise.mechanism.catalogue import CATALOGUE, find
+from lessnoise.mechanism import CATALOGUE, find_mechanism
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.catalogue import Request
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism, Request
 
 
 def check(
@@ -93,7 +92,7 @@ def build(mechanism: str, calibration: str, request: Request) -> tuple[Mechanism
     """The named mechanism of the catalogue, and what its builder warns of."""
     validation.choice("calibration", calibration, ("published", "exact"))
     published = f"{mechanism}-published"
-    entry = find(published if calibration == "published" and published in CATALOGUE else mechanism)
+    entry = find_mechanism(published if calibration == "published" and published in CATALOGUE else mechanism)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
         built = entry.build(request)

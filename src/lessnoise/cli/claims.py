@@ -16,7 +16,7 @@ from lessnoise.cli.options import (
 from lessnoise.cli.output import console, print_json
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism.catalogue import Request
+from lessnoise.mechanism import Request
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:

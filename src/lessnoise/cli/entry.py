@@ -18,7 +18,7 @@ from lessnoise.cli.output import drop_output, silence
 from lessnoise.cli.plugins import added_commands
 from lessnoise.errors import LessnoiseError, PaidNotReleased, SpendUnknown
 from lessnoise.harmless import printable
-from lessnoise.release.payment import IN_MEMORY, reason
+from lessnoise.release import IN_MEMORY, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

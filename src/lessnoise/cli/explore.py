@@ -10,8 +10,7 @@ import typer
 from lessnoise import files
 from lessnoise.cli.options import AsJson, Force
 from lessnoise.cli.output import console, print_json
-from lessnoise.explorer import page
-from lessnoise.explorer.server import ExplorerServer
+from lessnoise.explorer import ExplorerServer, page
 
 
 def explore(

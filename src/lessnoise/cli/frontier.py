@@ -14,8 +14,8 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
-from lessnoise.report.frontier import DIMENSIONS, EPSILONS, frontier_svg
-from lessnoise.report.frontier import frontier as compute
+from lessnoise.report import DIMENSIONS, EPSILONS, frontier_svg
+from lessnoise.report import frontier as compute
 
 
 def frontier(

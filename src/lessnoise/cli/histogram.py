@@ -27,19 +27,25 @@ from lessnoise.cli.options import (
 from lessnoise.cli.output import console, print_json
 from lessnoise.cli.progress import progress_bar
 from lessnoise.cli.terminal import literal
-from lessnoise.engines import engine_name
-from lessnoise.engines.postgres import Postgres
+from lessnoise.engines import Postgres, engine_name
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
 from lessnoise.query import Histogram, Unit
-from lessnoise.release.payment import Payment
-from lessnoise.tasks.histogram import check_folder, contents, file_names, planned, reserved, write_staged
+from lessnoise.release import Payment
+from lessnoise.tasks import (
+    check_histogram_folder,
+    histogram_contents,
+    histogram_file_names,
+    plan_histogram,
+    reserve_histogram,
+    write_histogram,
+)
 from lessnoise.text import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Ledger
-    from lessnoise.tasks.histogram import HistogramRelease
+    from lessnoise.tasks import HistogramRelease
 
 
 def histogram(
@@ -80,9 +86,9 @@ def histogram(
     """
     rng = seeded(seed)
     formats = output_format or ["parquet"]
-    check_folder(out, formats, force)
+    check_histogram_folder(out, formats, force)
     source = _source(data, table)
-    outputs = [out / name for name in file_names(formats)]
+    outputs = [out / name for name in histogram_file_names(formats)]
     for each in _files(data):
         check_apart(outputs, {"data": each})
     check_apart(outputs, ledger_files(ledger))
@@ -92,14 +98,14 @@ def histogram(
     budget = None if ledger is None else Ledger.open(ledger)
     with orderly(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ClaimWarning)
-        plan = planned(query, epsilon, delta, mechanism, neighbours, protected, post or ())
-        trial = contents(plan.trial(), formats)  # a name that cannot be drawn or written shows here
+        plan = plan_histogram(query, epsilon, delta, mechanism, neighbours, protected, post or ())
+        trial = histogram_contents(plan.trial(), formats)  # a name that cannot be drawn or written shows here
         with progress_bar(quiet=json) as progress:
             answer = plan.answer(source, engine, progress)
-        with reserved(trial, out, force) as staged:
+        with reserve_histogram(trial, out, force) as staged:
             result = plan.release(answer, engine_name(source, engine), rng=rng, ledger=budget, partition=partition)
             with Payment(budget, result.release.receipt, result.release) as payment:
-                written = write_staged(contents(result, formats), out, staged, payment)
+                written = write_histogram(histogram_contents(result, formats), out, staged, payment)
     with reporting(f"{out} is {paid_words(result.release.receipt)}written"):
         _report(result, written, budget, [str(warning.message) for warning in caught], json)
 

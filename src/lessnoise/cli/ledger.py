@@ -33,9 +33,8 @@ from lessnoise.composition import compose
 from lessnoise.errors import ClaimWarning, InvalidInput, LedgerError
 from lessnoise.files import check_free, write_together
 from lessnoise.guarantees import Neighbours
-from lessnoise.ledger import Ledger, picture
-from lessnoise.ledger.history import history
-from lessnoise.mechanism.catalogue import find
+from lessnoise.ledger import Ledger, check_picture_format, draw_spending, history, spending_lines
+from lessnoise.mechanism import find_mechanism
 from lessnoise.text import down
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def show(
     Example: [bold]lessnoise ledger show city.ledger --plot spending.svg[/bold]
     """
     if plot is not None:
-        picture.check_format(plot)
+        check_picture_format(plot)
     ledger = Ledger.open(path)
     if plot is not None:
         _check_target(plot, ledger)
@@ -91,7 +90,7 @@ def show(
     remaining = max(ledger.budget.epsilon - spent.upper, 0.0)
     if plot is not None:
         write_together(
-            {plot: lambda file: picture.draw(moments, ledger.budget, file, plot.suffix.lower())}, force
+            {plot: lambda file: draw_spending(moments, ledger.budget, file, plot.suffix.lower())}, force
         )  # fmt: skip
     if json:
         print_json(
@@ -116,7 +115,7 @@ def show(
     out.print(f"spent      epsilon in {spent} at delta = {ledger.budget.delta:g}")
     out.print(f"           delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}")
     out.print(f"remaining  {down(remaining, 4)} of epsilon, at the least")
-    for line in picture.text_lines(moments, ledger.budget):
+    for line in spending_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
     if plot is not None:
         out.print(f"wrote {plot}", soft_wrap=True, markup=False)
@@ -154,7 +153,7 @@ def spend(
     request = request_of(context.params, neighbours=ledger.budget.neighbours)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
-        built = find(mechanism).build(request)
+        built = find_mechanism(mechanism).build(request)
     receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
     with reporting(f"recorded as number {receipt.id} of ledger={path}"):
         try:

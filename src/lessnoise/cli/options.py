@@ -11,14 +11,14 @@ import typer
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism.catalogue import BEST, CATALOGUE, Request
+from lessnoise.mechanism import BEST, CATALOGUE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
 
-    from lessnoise.mechanism.catalogue import Request
+    from lessnoise.mechanism import Request
 
 
 def _mechanism_names(incomplete: str) -> list[str]:

@@ -25,14 +25,13 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, print_json
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism.catalogue import build_all
-from lessnoise.mechanism.least.builder import NAME
+from lessnoise.mechanism import LEAST_NOISE, build_all
 from lessnoise.text import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -66,7 +65,7 @@ def plan(
     """
     request = request_of(context.params)
     mechanisms = build_all(request)
-    ratio = next(m for m in mechanisms if m.name == NAME).optimality if optimality else None
+    ratio = next(m for m in mechanisms if m.name == LEAST_NOISE).optimality if optimality else None
     if json:
         target = {"epsilon": epsilon, "delta": delta, "neighbours": request.neighbours.value}
         rows = [describe(mechanism) for mechanism in mechanisms]
@@ -76,7 +75,7 @@ def plan(
     _print_table(mechanisms, request.l1_sensitivity is None)
     if ratio is not None:
         console().print(
-            f"{NAME}: no noise that is drawn independently of the data can keep this target with less than "
+            f"{LEAST_NOISE}: no noise that is drawn independently of the data can keep this target with less than "
             f"1/{up(ratio, 5)} of its loss (proved)."
         )
 

@@ -10,9 +10,9 @@ from lessnoise.cli.terminal import Console, literal
 from lessnoise.harmless import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    Progress = Callable[[str, int, int], None]
+    from lessnoise._common import Progress
 
 
 @contextlib.contextmanager

@@ -37,9 +37,8 @@ from lessnoise.cli.terminal import literal
 from lessnoise.errors import ClaimWarning
 from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
-from lessnoise.mechanism.catalogue import choose
-from lessnoise.release.pair import certificate_path, check_writable
-from lessnoise.release.streamed import opened, release_file
+from lessnoise.mechanism import choose_mechanism
+from lessnoise.release import certificate_path, check_writable, open_array, release_file
 from lessnoise.text import down
 
 if TYPE_CHECKING:
@@ -78,14 +77,14 @@ def release(
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     budget = None if ledger is None else Ledger.open(ledger)
     with (
-        opened(source) as array,
+        open_array(source) as array,
         orderly(),
         warnings.catch_warnings(record=True) as caught,
         progress_bar(quiet=json) as progress,
     ):
         warnings.simplefilter("always", ClaimWarning)
         request = request_of(context.params, shape=array.shape, integer=array.dtype.kind in "iu")
-        built = choose(mechanism, request)
+        built = choose_mechanism(mechanism, request)
         certificate, receipt = release_file(
             built, array, target, force=force, rng=rng, ledger=budget, partition=partition, progress=progress
         )

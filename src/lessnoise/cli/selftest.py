@@ -12,7 +12,7 @@ from lessnoise.cli.options import (
     AsJson,
 )
 from lessnoise.cli.output import console, print_json
-from lessnoise.noise.selftest import run
+from lessnoise.noise import run_selftest
 
 
 def selftest(
@@ -27,7 +27,7 @@ def selftest(
 
     start = time.perf_counter()
     with Console(stderr=True).status("starting") as status:
-        checks = run(seconds, progress=lambda stage: status.update(f"testing: {stage}"))
+        checks = run_selftest(seconds, progress=lambda stage: status.update(f"testing: {stage}"))
     elapsed = time.perf_counter() - start
     passed = all(check.passed for check in checks)
     if json:

@@ -11,16 +11,14 @@ from lessnoise.composition.convolution import MOST_POINTS, LatticeSum, Terms, ti
 from lessnoise.composition.curve_points import MOST_POINTS as MOST_SAMPLES
 from lessnoise.composition.discretize import optimistic_hull, pessimistic, snap, unsnapped
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON
+from lessnoise.mechanism import LARGEST_EPSILON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.composition.curve_points import Samples
 
-    Array = NDArray[np.float64]
     Choice = Callable[[Terms], float]  # of theta, for the terms at hand
 
 _ROUNDS = 24

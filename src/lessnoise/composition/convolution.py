@@ -18,11 +18,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.composition.discretize import Losses
 
-    Array = NDArray[np.float64]
 
 MOST_POINTS = 2**21
 _ULP = 2.0**-53

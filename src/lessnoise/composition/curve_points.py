@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve import delta_of
-from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON
-from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, delta_of_one_shift
+from lessnoise.mechanism import LARGEST_EPSILON, DiscreteGaussian, delta_of, delta_of_one_shift
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
+    from lessnoise.mechanism import Law
 
-    from lessnoise.mechanism.law import Law
-
-    Array = NDArray[np.float64]
     Curve = Callable[[float, float], Bracket]  # of epsilon >= 0 and a tolerance
 
 MOST_POINTS = 800

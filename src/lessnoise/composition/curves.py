@@ -10,11 +10,10 @@ from lessnoise.composition import gaussians
 from lessnoise.composition.accountant import Accountant
 from lessnoise.composition.curve_points import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve import delta_of, epsilon_of, law_pure_epsilon
-from lessnoise.mechanism.numerics import computable
+from lessnoise.mechanism import computable, delta_of, epsilon_of, law_pure_epsilon
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.law import Law
+    from lessnoise.mechanism import Law
 
 
 class Step(NamedTuple):

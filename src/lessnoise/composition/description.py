@@ -14,8 +14,7 @@ from lessnoise.composition.curves import Step, delta_of_steps, epsilon_of_steps,
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.harmless import shown
-from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import values_drawn
+from lessnoise.mechanism import Mechanism, values_drawn
 
 SCHEMA = 1
 _MOST_STEPS = 10**12

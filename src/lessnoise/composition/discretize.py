@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 _ULP = 2.0**-53
 _MASS_ERROR = 16.0 * _ULP  # of each term of p_k, relative to the values it is made of

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON
-from lessnoise.mechanism.curve.inversion import invert
-from lessnoise.mechanism.families import CorrelatedGaussian, GeneralizedGaussian, MatrixGaussian
-from lessnoise.mechanism.families.correlated_gaussian import worst_mu
-from lessnoise.mechanism.law import Law, Radial
+from lessnoise.mechanism import (
+    LARGEST_EPSILON,
+    CorrelatedGaussian,
+    GeneralizedGaussian,
+    Law,
+    MatrixGaussian,
+    Radial,
+    gaussian_delta,
+    invert_curve,
+    worst_mu,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +62,10 @@ class Normal:
 
     def delta(self, epsilon: float, tolerance: float = 0.0) -> Bracket:
         """The closed form, at either end of mu."""
-        lower, upper = gaussian.delta_bracket(self.low, epsilon).lower, gaussian.delta_bracket(self.high, epsilon).upper
+        lower, upper = (
+            gaussian_delta(self.low, epsilon).lower,
+            gaussian_delta(self.high, epsilon).upper,
+        )
         return Bracket(min(lower, upper), upper)
 
     def epsilon(self, delta: float) -> Bracket:
@@ -69,7 +77,7 @@ class Normal:
         def at(x: float, tolerance: float) -> Bracket:
             return self.delta(unit * math.exp(x), tolerance)
 
-        found = invert(at, delta, start=0.0, lowest=-60.0, highest=math.log(1e3 * LARGEST_EPSILON / unit))
+        found = invert_curve(at, delta, start=0.0, lowest=-60.0, highest=math.log(1e3 * LARGEST_EPSILON / unit))
         lower = 0.0 if found.lower == -math.inf else unit * math.exp(found.lower)
         upper = unit * math.exp(found.upper) * (1.0 + 1e-15)
         return Bracket(min(lower * (1.0 - 1e-15), upper), upper)

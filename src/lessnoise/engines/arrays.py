@@ -9,13 +9,13 @@ import numpy as np
 
 from lessnoise.engines.checks import check_kinds, partial, places, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT, is_missing
+from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT, is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise.query.base import Progress, Query
-    from lessnoise.query.unit import Unit
+    from lessnoise._common import Progress
+    from lessnoise.query import Query, Unit
 
 _KINDS = {"f": NUMBER, "b": NUMBER, "i": INTEGER, "u": INTEGER, "U": TEXT, "T": TEXT}
 _MOST_AS_FLOAT = 2.0**53  # beyond it whole numbers have met already

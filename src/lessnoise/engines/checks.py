@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.errors import EngineFailed, InvalidInput, LessnoiseError, MissingExtra
-from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, TEXT, unknown_column, wrong_kind
+from lessnoise.query import INTEGER, NOTHING, NUMBER, TEXT, unknown_column, wrong_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from lessnoise.query.base import Query
-    from lessnoise.query.unit import Unit
+    from lessnoise.query import Query, Unit
 
 
 class Unreadable(Exception):

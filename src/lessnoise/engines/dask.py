@@ -11,15 +11,15 @@ from lessnoise.engines import files, tables
 from lessnoise.engines.arrays import bounded
 from lessnoise.engines.checks import engine_errors, fresh, partial, places, require, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, TEXT
+from lessnoise.query import INTEGER, NUMBER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from lessnoise.query.base import Progress, Query
-    from lessnoise.query.unit import Unit
+    from lessnoise._common import Progress
+    from lessnoise.query import Query, Unit
 
 _FAN_IN = 8
 _TYPES = {NUMBER: "float64", INTEGER: "int64", TEXT: "object"}
@@ -44,7 +44,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
 def _parts(query: Query, data: Any, unit: Unit) -> list[Any]:  # noqa: ANN401
     """The partitions of a Dask data frame, with the wanted columns alone; or pieces of the files that a path names."""
     if isinstance(data, (str, Path)):
-        return list(files.pieces(files.found(data)[0], query, unit))
+        return list(files.pieces(files.found_files(data)[0], query, unit))
     if type(data).__module__.split(".")[0] not in ("dask", "dask_expr"):
         raise InvalidInput(f"data of type {type(data).__name__} is not on Dask: pass a Dask data frame or a path.")
     labels = list(data.columns)

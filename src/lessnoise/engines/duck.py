@@ -15,16 +15,15 @@ import numpy as np
 from lessnoise.engines import arrays, duck_sql, files, tables
 from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require
 from lessnoise.engines.postgres import Postgres
-from lessnoise.query import Histogram
-from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, OTHER, TEXT
+from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, TEXT, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from lessnoise.query.base import Progress, Query
-    from lessnoise.query.unit import Unit
+    from lessnoise._common import Progress
+    from lessnoise.query import Query, Unit
 
 _VALUES = 1 << 20  # per batch
 _VIEW = "source"
@@ -88,7 +87,7 @@ def _source(connection: Any, query: Query, data: Any, unit: Unit, stack: context
     import pyarrow
 
     if isinstance(data, (str, Path)):
-        found, form = files.found(data)
+        found, form = files.found_files(data)
         if form == "parquet":
             return _parquet(connection, query, [_named_plainly(file, stack) for file in found], unit)
         rows = (batch for piece in files.pieces(found, query, unit) for batch in files.read(piece, query, unit))

@@ -6,16 +6,12 @@ import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lessnoise.query import Gram, Histogram, Mean, SecondMoments
-from lessnoise.query.axis import CLAMP, Axis
-from lessnoise.query.columns import NUMBER
-from lessnoise.query.histogram import Presence
+from lessnoise.query import CLAMP, NUMBER, Axis, Gram, Histogram, Mean, Presence, SecondMoments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lessnoise.query.base import Query
-    from lessnoise.query.unit import Unit
+    from lessnoise.query import Query, Unit
 
 _MOST_BRANCHES = 512
 

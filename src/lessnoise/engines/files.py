@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lessnoise.engines.checks import Unreadable, check_kinds, fresh, places, require, wanted
 from lessnoise.engines.tables import described, plain
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, TEXT
+from lessnoise.query import INTEGER, NOTHING, NUMBER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lessnoise.query.base import Query
-    from lessnoise.query.unit import Unit
+    from lessnoise.query import Query, Unit
 
 
 _BLOCK = 1 << 24  # bytes of a CSV file that are read at a time; a line must fit
@@ -40,7 +39,7 @@ def file_format(path: Path) -> str:
     raise InvalidInput(f"data={path} is neither Parquet nor CSV by its name: pass a .parquet, .csv or .csv.gz file.")
 
 
-def found(data: str | Path) -> tuple[list[Path], str]:
+def found_files(data: str | Path) -> tuple[list[Path], str]:
     """The file that has exactly this name, else those that match a pattern in its last part; and their one format."""
     path = Path(os.path.abspath(data))  # no engine shall read a "~" or "s3:" into it, nor resolve it anew
     if path.is_file():
@@ -61,7 +60,7 @@ def found(data: str | Path) -> tuple[list[Path], str]:
     return files, formats.pop()
 
 
-def column_names(path: Path) -> list[str]:
+def file_columns(path: Path) -> list[str]:
     """The names of a file's columns, as they are."""
     require("pyarrow", "data")
     if file_format(path) == "csv":
@@ -155,7 +154,7 @@ def _csv(path: Path, query: Query, unit: Unit) -> Iterator[Any]:
     import pyarrow
 
     names, where = _csv_places(path, query, unit)
-    types = {str(place): found for place, found in zip(where, csv_schema(query, unit).types, strict=True)}
+    types = {str(place): kind for place, kind in zip(where, csv_schema(query, unit).types, strict=True)}
     try:
         with _opened(path, [str(place) for place in range(len(names))], types) as reader:
             for batch in reader:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.engines.checks import Unreadable, check_kinds, engine_errors, fresh, places, require, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lessnoise.query.base import Query
-    from lessnoise.query.unit import Unit
+    from lessnoise.query import Query, Unit
 
 _CASTS = {NUMBER: "::pg_catalog.float8", INTEGER: "::pg_catalog.int8", TEXT: "::pg_catalog.text"}
 _KINDS = {

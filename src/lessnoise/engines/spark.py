@@ -13,15 +13,15 @@ import numpy as np
 from lessnoise.engines import files
 from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from lessnoise.query.base import Progress, Query
-    from lessnoise.query.unit import Unit
+    from lessnoise._common import Progress
+    from lessnoise.query import Query, Unit
 
 _KINDS = {
     "double": NUMBER,
@@ -110,7 +110,7 @@ def _counted_rows(query: Query, unit: Unit) -> Callable[[Iterator[Any]], Iterato
 def _frame(query: Query, data: Any, unit: Unit) -> Any:  # noqa: ANN401
     """The wanted columns of a Spark data frame, or of the files that a path names; under fresh names, ids as texts."""
     if isinstance(data, (str, Path)):
-        return _read(query, files.pieces(files.found(data)[0], query, unit), unit)
+        return _read(query, files.pieces(files.found_files(data)[0], query, unit), unit)
     if not type(data).__module__.startswith("pyspark."):
         raise InvalidInput(f"data of type {type(data).__name__} is not on Spark: pass a Spark data frame or a path.")
     found = [type_name for _, type_name in data.dtypes]

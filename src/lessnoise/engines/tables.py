@@ -12,11 +12,10 @@ import numpy as np
 from lessnoise.engines.arrays import kind_of
 from lessnoise.engines.checks import check_kinds, fresh, places, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query.columns import INTEGER, NOTHING, NUMBER, OTHER, TEXT, from_arrow, is_text
+from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, TEXT, from_arrow, is_text
 
 if TYPE_CHECKING:
-    from lessnoise.query.base import Query
-    from lessnoise.query.unit import Unit
+    from lessnoise.query import Query, Unit
 
 _ROWS = 1 << 17  # per batch
 _NAMES = {"double": "DOUBLE", "int64": "BIGINT"}

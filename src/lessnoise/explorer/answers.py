@@ -8,15 +8,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism.catalogue import CATALOGUE, Request, build_all, find
-from lessnoise.mechanism.curve import delta_of
+from lessnoise.mechanism import CATALOGUE, Request, build_all, delta_of, find_mechanism
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lessnoise.guarantees import Bracket
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
 # As in the page's boxes (controls.js): answers within them take seconds, not minutes.
 RANGES = {"epsilon": (1e-6, 50.0), "delta": (1e-15, 0.4), "sensitivity": (1e-9, 1e9)}
@@ -114,7 +113,7 @@ def _finite(value: float) -> float | None:
 @functools.lru_cache(maxsize=256)
 def least_noise_curve(request: Request) -> dict[str, Any]:
     """Points (epsilon, upper end of delta) of the least-noise mechanism around the target."""
-    mechanism = find("least-noise").build(request)
+    mechanism = find_mechanism("least-noise").build(request)
     steps = [0.01 * 3000.0 ** (i / _CURVE_POINTS) for i in range(_CURVE_POINTS + 1)]
     points = []
     for factor in sorted([*steps, 0.9, 0.97, 1.0]):

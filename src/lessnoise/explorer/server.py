@@ -19,13 +19,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput, LessnoiseError
-from lessnoise.explorer import page
 from lessnoise.explorer.answers import least_noise_curve, mechanisms, read_request
+from lessnoise.explorer.html_page import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lessnoise.mechanism.catalogue import Request
+    from lessnoise.mechanism import Request
 
     Answer = Callable[[Request], dict[str, Any]]
 

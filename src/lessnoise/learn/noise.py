@@ -11,8 +11,7 @@ import functools
 import torch
 
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism.families.shells import Shells
-from lessnoise.mechanism.law import Law, Radial
+from lessnoise.mechanism import Law, Radial, Shells
 
 
 def draw(law: Law, dimension: int, device: torch.device, generator: torch.Generator | None = None) -> torch.Tensor:

@@ -10,9 +10,8 @@ from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 from lessnoise.errors import InvalidInput
 from lessnoise.learn import noise
 from lessnoise.learn.clipping import clipped_sums
-from lessnoise.mechanism.sampling import noise_form, prepare_noise
-from lessnoise.noise import Integers, Stream, compiled_kernels
-from lessnoise.noise.compiled import LOADING
+from lessnoise.mechanism import noise_form, prepare_noise
+from lessnoise.noise import KERNELS_LOADING, Integers, Stream, compiled_kernels
 
 if TYPE_CHECKING:
     from lessnoise.learn.accountant import ExactAccountant
@@ -44,7 +43,9 @@ class MechanismOptimizer(DPOptimizer):
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
         sampler.on_start = self._start
         plan = accountant.plan
-        if secure_noise and plan.steps * plan.mechanism.dimension >= LOADING:  # so many draws: compile before the first
+        if (
+            secure_noise and plan.steps * plan.mechanism.dimension >= KERNELS_LOADING
+        ):  # so many draws: compile before the first
             form = noise_form(plan.mechanism.law, plan.mechanism.shape)
             if not isinstance(form, Integers):
                 compiled_kernels(form.kernels)

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
-from lessnoise.composition.published import amortise
+from lessnoise.composition import amortise
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
-from lessnoise.mechanism.builders import r1smg
-from lessnoise.mechanism.law import Radial
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism import Mechanism, Radial, r1smg
 
 if TYPE_CHECKING:
     from collections.abc import Callable

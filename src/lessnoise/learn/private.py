@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
 ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise import validation
 from lessnoise._display import Plotted
-from lessnoise.composition.description import Composition, as_composition
+from lessnoise.composition import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import total
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lessnoise.ledger.tables import Tables
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
 _MOST_TEXT = 100_000
 

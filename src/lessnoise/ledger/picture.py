@@ -22,7 +22,7 @@ _WIDTH = 48
 _INK, _SOFT, _GRID, _SPENT, _LIMIT = "#222222", "#5F5F66", "#DDDDDD", "#0072B2", "#D55E00"
 
 
-def text_lines(moments: Sequence[Moment], budget: Guarantee) -> list[str]:
+def spending_lines(moments: Sequence[Moment], budget: Guarantee) -> list[str]:
     """One bar a moment, as long as the share of the budget's epsilon that was spent by then."""
     lines = []
     for moment in moments:
@@ -43,24 +43,24 @@ def _releases(moments: Sequence[Moment]) -> str:
     return f"releases, {first}" + ("" if first == last else f" to {last}")
 
 
-def check_format(path: Path) -> None:
+def check_picture_format(path: Path) -> None:
     """Refuse early what cannot be drawn."""
     if path.suffix.lower() not in FORMATS:
         raise InvalidInput(f"plot={path} has no known ending: use one of {', '.join(FORMATS)}.")
 
 
-def draw(moments: Sequence[Moment], budget: Guarantee, file: BinaryIO, ending: str) -> None:
+def draw_spending(moments: Sequence[Moment], budget: Guarantee, file: BinaryIO, ending: str) -> None:
     """The picture as a file."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "lessnoise", "font.size": 11}):
         figure = Figure(figsize=(8.0, 4.2), layout="constrained")
-        draw_on(figure.subplots(), moments, budget)
+        draw_spending_on(figure.subplots(), moments, budget)
         figure.savefig(file, format=ending.lstrip("."), dpi=150, metadata={"Date": None} if ending == ".svg" else None)
 
 
-def draw_on(axes: Axes, moments: Sequence[Moment], budget: Guarantee) -> None:
+def draw_spending_on(axes: Axes, moments: Sequence[Moment], budget: Guarantee) -> None:
     """Steps of epsilon over the releases, below the line of the budget."""
     counts = [0, *(moment.records for moment in moments)]
     epsilons = [0.0, *(moment.epsilon for moment in moments)]

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lessnoise.composition import Composition, Part
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
-from lessnoise.mechanism.families import GeneralizedGaussian
-from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism import GeneralizedGaussian, Laplace, Law, Radial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

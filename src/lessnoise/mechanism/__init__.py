@@ -1,1 +1,124 @@
 """Mechanisms: frozen descriptions, and the functions over them (curves, calibration, losses, sampling)."""
+
+from lessnoise.mechanism.builders import (
+    analytic_gaussian,
+    classic_gaussian,
+    l2_mechanism,
+    laplace,
+    r1smg,
+    r1smg_psi,
+    radial,
+    zhao_gaussian,
+)
+from lessnoise.mechanism.catalogue import BEST, CATALOGUE, Request, build_all, choose_mechanism, find_mechanism
+from lessnoise.mechanism.counts.dawa import Dawa, dawa
+from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
+from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, law_pure_epsilon
+from lessnoise.mechanism.curve.gaussian import gaussian_delta, gaussian_scale
+from lessnoise.mechanism.curve.inversion import invert_curve
+from lessnoise.mechanism.families.correlated_gaussian import (
+    CorrelatedGaussian,
+    correlated_gaussian,
+    worst_mu,
+    worst_vertex,
+)
+from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, discrete_gaussian, squared_budget
+from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
+from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
+from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
+from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
+from lessnoise.mechanism.families.mod_sulq import mod_sulq
+from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
+from lessnoise.mechanism.families.product_noise import product_noise
+from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
+from lessnoise.mechanism.families.wishart import Wishart, wishart
+from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
+from lessnoise.mechanism.least.objective import Goal
+from lessnoise.mechanism.least.radial_search import best_member
+from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.numerics import computable, log_gamma_ratio
+from lessnoise.mechanism.sampling import (
+    draw_noise,
+    grid_step,
+    is_streamed,
+    noise_form,
+    prepare_noise,
+    prepare_streamed,
+    values_drawn,
+)
+
+__all__ = [
+    "BEST",
+    "CATALOGUE",
+    "LARGEST_EPSILON",
+    "LEAST_NOISE",
+    "CorrelatedGaussian",
+    "Dawa",
+    "Deviations",
+    "DiscreteGaussian",
+    "FrozenMatrix",
+    "GeneralizedGaussian",
+    "Goal",
+    "Hierarchy",
+    "Laplace",
+    "Law",
+    "MatrixGaussian",
+    "Mechanism",
+    "MvgConstants",
+    "Radial",
+    "Request",
+    "Shells",
+    "Wishart",
+    "analytic_gaussian",
+    "best_branching",
+    "best_member",
+    "binary_shares",
+    "build_all",
+    "choose_mechanism",
+    "classic_gaussian",
+    "computable",
+    "correlated_gaussian",
+    "dawa",
+    "delta_of",
+    "delta_of_one_shift",
+    "discrete_gaussian",
+    "draw_noise",
+    "epsilon_of",
+    "find_mechanism",
+    "gaussian_delta",
+    "gaussian_scale",
+    "generalized_gaussian",
+    "grid_step",
+    "hb",
+    "improved_mvg_phi",
+    "integer_array",
+    "invert_curve",
+    "is_streamed",
+    "l2_mechanism",
+    "laplace",
+    "law_pure_epsilon",
+    "least_noise",
+    "log_gamma_ratio",
+    "log_height",
+    "loss_lower_bound",
+    "mgm",
+    "mod_sulq",
+    "mvg",
+    "mvg_constants",
+    "noise_form",
+    "prepare_noise",
+    "prepare_streamed",
+    "product_noise",
+    "r1smg",
+    "r1smg_psi",
+    "radial",
+    "radius_at",
+    "shells",
+    "squared_budget",
+    "values_drawn",
+    "wishart",
+    "worst_mu",
+    "worst_vertex",
+    "zhao_gaussian",
+]

@@ -22,7 +22,8 @@ from lessnoise.mechanism.numerics import log_gamma_ratio
 from lessnoise.mechanism.target import Target, representable
 
 if TYPE_CHECKING:
-    from lessnoise.mechanism.target import Shape
+    from lessnoise._common import Shape
+
 
 OURS = "calibrated on the exact curve by lessnoise"
 
@@ -130,7 +131,7 @@ def analytic_gaussian(
     '3.73063'
     """
     target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
-    sigma = target.sensitivity * gaussian.calibrate(target.epsilon, target.reserved_delta)
+    sigma = target.sensitivity * gaussian.gaussian_scale(target.epsilon, target.reserved_delta)
     return _gaussian(target, "analytic-gaussian", sigma, "Balle & Wang 2018, Theorem 9")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lessnoise.errors import LessnoiseError
 from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
-from lessnoise.mechanism.curve.inversion import invert
+from lessnoise.mechanism.curve.inversion import invert_curve
 from lessnoise.mechanism.law import Radial
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def radial_scale(*, dimension: int, k: float, p: float, epsilon: float, delta: f
 
 @functools.lru_cache(maxsize=1024)
 def _unit_scale(dimension: int, k: float, p: float, epsilon: float, delta: float) -> float:
-    sigma = gaussian.calibrate(epsilon, delta)
+    sigma = gaussian.gaussian_scale(epsilon, delta)
     if k == dimension and p == 2.0:
         return math.sqrt(2.0) * sigma
 
@@ -46,7 +46,7 @@ def _unit_scale(dimension: int, k: float, p: float, epsilon: float, delta: float
     start = math.log(sigma) + 0.5 * math.log(dimension) - math.log(max(shape, 1.0)) / p
     found = None
     with suppress(TooMuchWork), at_most(_MOST_CELLS):
-        found = invert(curve, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
+        found = invert_curve(curve, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
     if found is None or not (math.isfinite(found.lower) and math.isfinite(found.upper)):
         raise LessnoiseError(
             f"no scale of the radial member k={k:g}, p={p:g} was found for epsilon={epsilon:g}, delta={delta:g}, "

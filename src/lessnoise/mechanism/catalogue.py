@@ -167,7 +167,7 @@ def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Callable[
 
 _ENTRIES = (
     Entry(
-        least.NAME,
+        least.LEAST_NOISE,
         "Least noise",
         "the smallest certified loss: shells, a radial member or the Gaussian",
         True,
@@ -266,10 +266,10 @@ BEST = "best"
 CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
-def find(name: str) -> Entry:
+def find_mechanism(name: str) -> Entry:
     """The entry of a name.
 
-    >>> find("l2").exact
+    >>> find_mechanism("l2").exact
     True
     """
     if name not in CATALOGUE:
@@ -277,11 +277,11 @@ def find(name: str) -> Entry:
     return CATALOGUE[name]
 
 
-def choose(name: str, request: Request) -> Mechanism:
+def choose_mechanism(name: str, request: Request) -> Mechanism:
     """The mechanism of a name, or what is :func:`best` for the request."""
     if name != BEST and name not in CATALOGUE:
         raise validation.unknown("mechanism", name, [BEST, *CATALOGUE])
-    return best(request) if name == BEST else find(name).build(request)
+    return best(request) if name == BEST else find_mechanism(name).build(request)
 
 
 def build_all(request: Request) -> list[Mechanism]:
@@ -304,7 +304,7 @@ def _rank(mechanism: Mechanism) -> float:
     """
     if mechanism.law.data_dependent:
         return math.inf
-    return mechanism.expected_loss * (1.0 - least.SMALLEST_GAIN if mechanism.name == least.NAME else 1.0)
+    return mechanism.expected_loss * (1.0 - least.SMALLEST_GAIN if mechanism.name == least.LEAST_NOISE else 1.0)
 
 
 def keeps(mechanism: Mechanism, request: Request) -> bool:
@@ -317,10 +317,10 @@ def best(request: Request) -> Mechanism:
 
     An l1 sensitivity can make Laplace noise better, an entry bound correlated noise.
     """
-    found = [find(least.NAME).build(request)]
+    found = [find_mechanism(least.LEAST_NOISE).build(request)]
     if request.l1_sensitivity is not None:
-        found.append(find("laplace").build(request))
+        found.append(find_mechanism("laplace").build(request))
     if request.entry_bound is not None:
-        found.append(find("correlated-gaussian").build(request))
+        found.append(find_mechanism("correlated-gaussian").build(request))
     kept = [mechanism for mechanism in found if keeps(mechanism, request)]
     return min(kept, key=_rank)

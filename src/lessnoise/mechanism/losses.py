@@ -13,9 +13,7 @@ from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
 
 
 @computable

@@ -17,7 +17,7 @@ from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.objective import Design
-from lessnoise.mechanism.sampling import draw
+from lessnoise.mechanism.sampling import draw_noise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,7 +145,7 @@ class Mechanism(Plotted):
 
     def noise(self, rng: np.random.Generator | None = None) -> NDArray[np.float64]:
         """One draw of the noise alone, for experiments: what a release would add to an array of zeros."""
-        return draw(self.law, self.shape, validation.generator(rng))
+        return draw_noise(self.law, self.shape, validation.generator(rng))
 
     def release(
         self,

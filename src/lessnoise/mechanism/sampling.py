@@ -12,8 +12,7 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.numerics import computable
-from lessnoise.noise import Independent, Integers, Isotropic, Real
-from lessnoise.noise.core import check_out, output
+from lessnoise.noise import Independent, Integers, Isotropic, Real, check_out, output_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +65,7 @@ def prepare_noise(
         return noise_engine.prepare_noise(form, value, stream, out=out, threads=threads)
     integers, flat = form, value.reshape(-1)
     check_out(out, value.shape, np.dtype(np.int64))
-    target = output(out, value.shape, np.dtype(np.int64))
+    target = output_array(out, value.shape, np.dtype(np.int64))
 
     def draw_integers() -> Numbers:
         done = 0
@@ -96,7 +95,7 @@ def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:
 
 
 @functools.singledispatch
-def draw(law: Law, shape: tuple[int, ...], rng: np.random.Generator | None = None) -> Numbers:
+def draw_noise(law: Law, shape: tuple[int, ...], rng: np.random.Generator | None = None) -> Numbers:
     """The noise alone, for experiments: what would be added to an array of zeros."""
     zeros = np.zeros(shape, dtype=np.int64 if law.integer else np.float64)
     return prepare_noise(law, zeros, noise_engine.Stream.of(rng))()

@@ -11,9 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 LARGEST_CONVOLUTION = 10**5
 _POINTS = 2**20

@@ -14,11 +14,10 @@ from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from lessnoise._common import Shape
     from lessnoise.mechanism.law import Law
-
-    Shape = int | Sequence[int]
 
 
 @contextmanager

@@ -4,21 +4,25 @@ Design, proof and measurements are in ``docs/noise-engine.md``. A :class:`~lessn
 noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.noise.stream.Stream` that serves one release.
 """
 
-from lessnoise.noise.compiled import compiled_kernels
-from lessnoise.noise.core import add_noise, prepare_noise
-from lessnoise.noise.exact_arithmetic import Real
+from lessnoise.noise.compiled import KERNELS_LOADING, compiled_kernels
+from lessnoise.noise.core import add_noise, check_out, output_array, prepare_noise
+from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
 from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_delta
 from lessnoise.noise.job import Behind
 from lessnoise.noise.matrix import Matrix
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
+from lessnoise.noise.selftest import run_selftest
 from lessnoise.noise.stream import Sequence, Stream
 from lessnoise.noise.streamed import prepare_streamed, prepare_streamed_integers
+from lessnoise.noise.unit_vector import Bingham, Normals
 from lessnoise.noise.wishart import Wishart
 from lessnoise.noise.ziggurat import laplace, normal, power
 
 __all__ = [
+    "KERNELS_LOADING",
     "Behind",
+    "Bingham",
     "Form",
     "GammaRadius",
     "Grid",
@@ -27,21 +31,27 @@ __all__ = [
     "Isotropic",
     "Matrix",
     "NormalRadius",
+    "Normals",
     "Real",
     "Sequence",
     "ShellRadius",
     "Stream",
     "Wishart",
+    "Word",
     "add_noise",
     "can_keep",
+    "check_out",
     "compiled_kernels",
     "delta_numeric",
     "laplace",
     "normal",
+    "output_array",
     "power",
     "prepare_noise",
     "prepare_streamed",
     "prepare_streamed_integers",
     "reserved",
+    "run_selftest",
     "total_delta",
+    "word_levels",
 ]

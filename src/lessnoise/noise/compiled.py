@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-LOADING = 1 << 23  # values by NumPy, in all, after which loading the compiled code has paid for itself
+KERNELS_LOADING = 1 << 23  # values by NumPy, in all, after which loading the compiled code has paid for itself
 LARGE = 1 << 22  # in one release: load it at once
 
 
@@ -48,7 +48,7 @@ def compiled_kernels(group: str, kind: type = np.float64, count: int = LARGE, pa
     if (group, kind) not in _state.ready:
         if path == "auto" and count < LARGE:
             _state.values += count
-            if _state.values < LOADING:
+            if _state.values < KERNELS_LOADING:
                 return None
         _state.load(group, kind)
     return sys.modules["lessnoise.noise.kernels"] if (group, kind) in _state.ready else None

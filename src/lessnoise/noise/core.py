@@ -55,7 +55,7 @@ def prepare_noise(
     dtype = np.dtype(np.float32 if value.dtype == np.float32 else np.float64)
     check_out(out, value.shape, dtype)
     flat = np.require(value if dtype == np.float32 else floats(value), dtype, ["C", "A"]).reshape(-1)
-    target = output(out, value.shape, dtype)
+    target = output_array(out, value.shape, dtype)
     if flat.ctypes.data != target.ctypes.data and np.shares_memory(flat, target):
         flat = flat.copy()  # an output that overlaps the value in part would overwrite what is still to be read
     flat = flat.view()
@@ -97,7 +97,7 @@ def check_out(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) 
         raise InvalidInput("out is read-only: pass an array that may be written, such as out.copy().")
 
 
-def output(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
+def output_array(out: Floats | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
     """The flat memory of the output, all of it in place: if there is too little, that shows now and not in a draw."""
     target = (np.empty(shape, dtype) if out is None else out.view(np.ndarray)).reshape(-1)
     pages = target[:: max(1, mmap.PAGESIZE // dtype.itemsize)]

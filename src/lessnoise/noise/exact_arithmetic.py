@@ -27,7 +27,7 @@ Interval = tuple[Fraction, Fraction]
 HALF = Fraction(1, 2)
 
 
-def levels() -> Iterator[int]:
+def word_levels() -> Iterator[int]:
     """How many further words to look at: 1, 2, 4, ..."""
     return (1 << step for step in itertools.count())
 
@@ -108,7 +108,7 @@ def _inside(density: Density, word: Word) -> bool:
 def decide(density: Density, attempt: Word, second: Word) -> Draw | None:
     """The value of an attempt, or None where it is rejected."""
     layer, r = attempt.layer, Fraction(density.r)
-    for level in levels():
+    for level in word_levels():
         low, high = _absolute(_box(density, attempt, level))
         if layer == 0:
             if high <= r:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise._common import cores
 from lessnoise.errors import InvalidInput
 from lessnoise.noise import reference
 from lessnoise.noise.grid import BLOCK, reserve
@@ -197,7 +197,7 @@ class Job:
         """Every block once, on as many threads as pay; the output does not depend on which thread did it."""
         number = 1
         if self.count >= PARALLEL and self.kernels is not None:
-            threads = min(MOST_THREADS, _cores()) if self.threads is None else self.threads
+            threads = min(MOST_THREADS, cores()) if self.threads is None else self.threads
             number = max(1, min(threads, self.blocks))
         blocks = iter(range(self.blocks) if wanted is None else wanted)
         if number == 1:
@@ -220,12 +220,6 @@ class Job:
             thread.join()
         if failures:
             raise failures[0]
-
-
-def _cores() -> int:
-    """That this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def _run(worker: Worker, blocks: Iterator[int], work: Callable[[Worker, int], None]) -> None:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lessnoise._common import Array
     from lessnoise.noise.job import Job, Worker
     from lessnoise.noise.reference import Block
     from lessnoise.noise.stream import Reader
     from lessnoise.noise.ziggurat import Density
 
-    Array = NDArray[np.float64]
     Interval = tuple[Fraction, Fraction]
     Coefficients = tuple[list[Fraction], list[Fraction]]
     Entry = tuple[int, int, float]  # row, column, value: the output may have taken the value's place
@@ -75,7 +75,7 @@ class Matrix:
         normals(job, work)
         bounds = self._product(work.reshape(shape), job.density.error)
         doubtful = rounded(job, work.reshape(shape), *bounds)
-        for level in exact.levels():
+        for level in exact.word_levels():
             if not doubtful:
                 return
             doubtful = self._settle(job, doubtful, level)

@@ -181,7 +181,7 @@ class ShellRadius:
         if found < len(sums) and abs(sums[found] - at) > near and (found == 0 or abs(at - sums[found - 1]) > near):
             return found
         ends = list(itertools.accumulate(Fraction(float(w)) for w in self.weights))
-        for level in exact.levels():
+        for level in exact.word_levels():
             low, high = (end * ends[-1] for end in word.uniform(level))
             shell = bisect.bisect_right(ends, low)
             if high <= ends[shell]:
@@ -203,7 +203,7 @@ def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:
             if verdict:
                 return z
             continue
-        for level in exact.levels():
+        for level in exact.word_levels():
             verdict = _accepts(d, z, test, level)
             if verdict is not None:
                 break

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lessnoise._common import Array
     from lessnoise.noise.grid import Grid
     from lessnoise.noise.stream import Reader
 
-    Array = NDArray[np.float64]
     Indices = NDArray[np.int64]
 
 SMALLEST_TAIL = np.uint64(1 << 50)  # a tail word below it is left to exact arithmetic
@@ -220,7 +220,7 @@ def _round(
 def _exactly(variable: Draw, value: Fraction, factor: Real, shift: Real, grid: Grid) -> float:
     start = value / Fraction(grid.step)
     end = int(grid.largest_output)
-    for level in exact.levels():
+    for level in exact.word_levels():
         low, high = shift.interval(level)
         found = exact.nearest((start + low, start + high), factor.interval(level), variable.interval(level))
         if found is not None:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
     Fault = Callable[[Array], Array]
 
 LEVEL = 1e-10
@@ -57,7 +58,7 @@ class Check:
         return {"name": self.name, "seen": self.seen, "allowed": self.allowed, "passed": self.passed}
 
 
-def run(
+def run_selftest(
     seconds: float = 6.0,
     values: int = 1 << 29,
     *,
@@ -66,7 +67,7 @@ def run(
 ) -> list[Check]:
     """All tests; the long one stops after ``seconds`` or ``values``. ``fault`` spoils the normals, to see it found.
 
-    >>> all(check.passed for check in run(seconds=0.1))
+    >>> all(check.passed for check in run_selftest(seconds=0.1))
     True
     """
     checks: list[Check] = []

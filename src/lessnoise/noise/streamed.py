@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lessnoise.noise.compiled import compiled_kernels
-from lessnoise.noise.core import output
+from lessnoise.noise.core import output_array
 from lessnoise.noise.grid import BLOCK, Grid
 from lessnoise.noise.job import Job
 from lessnoise.noise.ziggurat import MARGIN
@@ -84,7 +84,7 @@ def prepare_streamed(
     total = math.prod(shape)
     grid = Grid.of(form.deviation(total), dtype)
     compiled = compiled_kernels(form.kernels, dtype.type, total)
-    held = output(None, (min(total, _HELD * BLOCK),), dtype)
+    held = output_array(None, (min(total, _HELD * BLOCK),), dtype)
     values = held.view()
     values.setflags(write=False)
     job = StreamedJob(values, held, stream, form.density, grid, MARGIN, compiled, None, shape, total=total, read=read)

@@ -29,20 +29,18 @@ import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.noise import exact_arithmetic as exact
-from lessnoise.noise import normal, reference
+from lessnoise.noise import reference
 from lessnoise.noise.stream import PROPOSALS
+from lessnoise.noise.ziggurat import normal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from lessnoise.noise import Stream
+    from lessnoise._common import Array
     from lessnoise.noise.exact_arithmetic import Draw, Interval, Word
     from lessnoise.noise.reference import Block
-    from lessnoise.noise.stream import Reader
+    from lessnoise.noise.stream import Reader, Stream
 
-    Array = NDArray[np.float64]
 
 GRID = 2.0**-30
 _AT_A_TIME = 8
@@ -161,7 +159,7 @@ class Bingham:
     # Exactly.
 
     def _accepts(self, draws: list[Draw], word: Word) -> bool:
-        for level in exact.levels():
+        for level in exact.word_levels():
             z = [draw.interval(level) for draw in draws]
             v = _product(self.factor, z)
             (near, far), (low, high) = _square(z), _square(v)
@@ -183,7 +181,7 @@ class Bingham:
         raise AssertionError("unreachable")
 
     def _cell(self, draws: list[Draw], place: int) -> float:
-        for level in exact.levels():
+        for level in exact.word_levels():
             v = _product(self.factor, [draw.interval(level) for draw in draws])
             low, high = _square(v)
             if low <= 0:

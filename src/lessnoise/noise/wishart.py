@@ -53,7 +53,7 @@ class Wishart:
         own = job.density.error * math.sqrt((size + 1) / gamma)
         bound = math.sqrt(self.scale) * (math.sqrt(gamma) * matrix.row_lengths(drawn) + own) * matrix.ABOVE
         doubtful = matrix.rounded(job, noise, bound, bound)
-        for level in exact.levels():
+        for level in exact.word_levels():
             if not doubtful:
                 return
             reader, left = job.stream.reader(), []

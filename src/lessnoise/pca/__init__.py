@@ -5,21 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lessnoise.pca.bingham import sample_bingham, sample_frame
+from lessnoise.pca.layout import Layout
 from lessnoise.pca.ppca import ppca
+from lessnoise.pca.release import build_mechanism
 from lessnoise.pca.rows import Moments, RowBound, moments
+from lessnoise.pca.symmetric import unpack
 
 if TYPE_CHECKING:
     from lessnoise.pca.estimators import PrivateCovariance, PrivatePCA
 
 __all__ = [
+    "Layout",
     "Moments",
     "PrivateCovariance",
     "PrivatePCA",
     "RowBound",
+    "build_mechanism",
     "moments",
     "ppca",
     "sample_bingham",
     "sample_frame",
+    "unpack",
 ]
 
 

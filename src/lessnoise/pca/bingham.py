@@ -19,15 +19,13 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.noise import Stream
-from lessnoise.noise.unit_vector import Bingham, Normals
+from lessnoise.noise import Bingham, Normals, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 DEFAULT_SWEEPS = 1000
 

@@ -15,9 +15,9 @@ from lessnoise.pca.layout import MOST_ROWS, Layout
 from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
 from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
-from lessnoise.query.base import column_names as _column_names
-from lessnoise.query.columns import unknown_column
-from lessnoise.release.payment import Payment
+from lessnoise.query import column_names as _column_names
+from lessnoise.query import unknown_column
+from lessnoise.release import Payment
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -28,15 +28,15 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from lessnoise._common import Array
     from lessnoise.ledger import Ledger
     from lessnoise.pca.ppca import ComponentsCertificate
     from lessnoise.pca.release import Builder
     from lessnoise.pca.rows import Moments
     from lessnoise.release import Certificate
 
-    Array = NDArray[np.float64]
 
 SAMPLED = ("ppca", "ppca-one-by-one")
 

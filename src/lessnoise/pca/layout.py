@@ -28,14 +28,13 @@ import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism.catalogue import Request
+from lessnoise.mechanism import Request
 from lessnoise.pca.rows import Moments
 from lessnoise.pca.symmetric import entries, pack, unpack
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 MEAN_WEIGHT = 0.4 * math.sqrt(2.0)
 COUNT_WEIGHT = 0.1

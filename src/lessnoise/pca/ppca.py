@@ -34,9 +34,10 @@ from lessnoise.pca.bingham import DEFAULT_SWEEPS, Chain, sample_frame, sample_se
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
 
 SCHEMA = 1
 SOURCE = "Chaudhuri, Sarwate & Sinha 2013, if sampled exactly"

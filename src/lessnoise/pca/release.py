@@ -15,26 +15,19 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
-from lessnoise.mechanism import catalogue, families
-from lessnoise.mechanism.builders import laplace
-from lessnoise.mechanism.catalogue import Request
-from lessnoise.mechanism.law import Radial
-from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import values_drawn
+from lessnoise.mechanism import Mechanism, Radial, Request, find_mechanism, laplace, mod_sulq, values_drawn, wishart
 from lessnoise.noise import can_keep
 from lessnoise.pca.rows import Moments
 from lessnoise.pca.symmetric import unpack
-from lessnoise.query import whole_sums
-from lessnoise.release.payment import Payment
+from lessnoise.query import round_up
+from lessnoise.release import Payment
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.ledger import Ledger
     from lessnoise.pca.layout import Layout
     from lessnoise.release import Certificate, Release
 
-    Array = NDArray[np.float64]
 
 Builder = Callable[[Request], Mechanism]
 
@@ -84,7 +77,7 @@ def release_moments(
             gram = gram_of(np.asarray(released.value, dtype=np.float64))
             zeros = np.zeros(layout.features)
             return NoisyMoments(Moments(moments.count, math.nan, zeros, gram), released, deviation)
-    described = build(mechanism, layout, epsilon, delta)
+    described = build_mechanism(mechanism, layout, epsilon, delta)
     deviation = described.standard_deviation
     released = _promised(described).release(layout.pack(moments), rng, ledger=ledger)
     with Payment(ledger, released.receipt, released):
@@ -92,7 +85,7 @@ def release_moments(
         return NoisyMoments(noisy, released, deviation)
 
 
-def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float | None) -> Mechanism:
+def build_mechanism(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float | None) -> Mechanism:
     """The mechanism for the packed moments; without a delta, one of pure epsilon."""
     if delta is None and mechanism in (DEFAULT, *PURE):
         return _pure(str(mechanism), layout, epsilon)
@@ -100,7 +93,7 @@ def build(mechanism: str | Builder, layout: Layout, epsilon: float, delta: float
     if mechanism == DEFAULT and not can_keep(request.delta, epsilon, layout.size):
         mechanism = _PROMISING_NOTHING
     if isinstance(mechanism, str):
-        return catalogue.find(mechanism).build(request)
+        return find_mechanism(mechanism).build(request)
     if not callable(mechanism):
         raise InvalidInput(f"mechanism={mechanism!r} is neither a name nor a function from a Request to a Mechanism.")
     built = mechanism(request)
@@ -135,19 +128,19 @@ def _matrix_form(
     """Mechanisms for the full matrix, or for the covariance (1/n) sum x x^T: what is released, and the way back."""
     records, size = max(int(moments.count), 1), layout.features
     if name == "wishart":
-        described = families.wishart(epsilon=epsilon, features=size, records=records, clip_norm=layout.norm)
+        described = wishart(epsilon=epsilon, features=size, records=records, clip_norm=layout.norm)
         # As below; the eigenvalues above 0 of what rounding moves sum to sqrt(d) times its length at most.
         moved = (math.isqrt(size) + 1) * Fraction(layout.norm) ** 2 / 2**50
-        lost = whole_sums.round_up(Fraction(described.sensitivity) + moved)
+        lost = round_up(Fraction(described.sensitivity) + moved)
         described = dataclasses.replace(described, sensitivity=lost)
         return described, moments.gram / records, lambda value: records * value
     if name == "mod-sulq":
-        described = families.mod_sulq(
+        described = mod_sulq(
             epsilon=epsilon, delta=_delta(delta), features=size, records=records, clip_norm=layout.norm
         )
         triangle = (moments.gram / records)[np.triu_indices(size)]
         # Rounding moves entries by 2^-51 of themselves at most, so two neighbours by 2^-50 clip_norm^2 together.
-        lost = whole_sums.round_up(Fraction(described.sensitivity) + Fraction(layout.norm) ** 2 / 2**50)
+        lost = round_up(Fraction(described.sensitivity) + Fraction(layout.norm) ** 2 / 2**50)
         described = dataclasses.replace(described, sensitivity=lost)
         return described, triangle, lambda value: records * unpack(value, weight=1.0)
     request = Request(
@@ -158,7 +151,7 @@ def _matrix_form(
         neighbours=layout.neighbours,
         bound=records * layout.norm**2,
     )
-    return catalogue.find(name).build(request), moments.gram, lambda value: 0.5 * (value + value.T)
+    return find_mechanism(name).build(request), moments.gram, lambda value: 0.5 * (value + value.T)
 
 
 def _promised(described: Mechanism) -> Mechanism:

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import npy, validation
-from lessnoise.engines import files
-from lessnoise.engines.checks import engine_errors
-from lessnoise.engines.postgres import Postgres
+from lessnoise.engines import Postgres, engine_errors, file_columns, found_files
 from lessnoise.errors import InvalidInput
 from lessnoise.query import SecondMoments
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 _SLACK = 1e-12  # relative: the norm of the ends may be rounded down
 
@@ -136,7 +133,7 @@ def column_names(data: object) -> list[str] | None:
         if Path(data).suffix == ".npy":
             return None
         with engine_errors("pyarrow", data):
-            return files.column_names(files.found(data)[0][0])
+            return file_columns(found_files(data)[0][0])
     if hasattr(data, "schema") and hasattr(data.schema, "names"):
         return [str(name) for name in data.schema.names]
     if hasattr(data, "columns"):

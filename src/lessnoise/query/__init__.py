@@ -1,11 +1,49 @@
 """Queries: from records to an array to release, with its sensitivity."""
 
-from lessnoise.query.axis import Axis
-from lessnoise.query.base import Answer, Query
+from lessnoise.query.axis import CLAMP, Axis
+from lessnoise.query.base import Answer, Query, column_names
+from lessnoise.query.columns import (
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    OTHER,
+    TEXT,
+    from_arrow,
+    is_missing,
+    is_text,
+    unknown_column,
+    wrong_kind,
+)
 from lessnoise.query.gram import Gram
-from lessnoise.query.histogram import Histogram
+from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
 from lessnoise.query.moments import SecondMoments
 from lessnoise.query.unit import ROW, Unit
+from lessnoise.query.whole_sums import round_up
 
-__all__ = ["ROW", "Answer", "Axis", "Gram", "Histogram", "Mean", "Query", "SecondMoments", "Sum", "Unit"]
+__all__ = [
+    "CLAMP",
+    "INTEGER",
+    "NOTHING",
+    "NUMBER",
+    "OTHER",
+    "ROW",
+    "TEXT",
+    "Answer",
+    "Axis",
+    "Gram",
+    "Histogram",
+    "Mean",
+    "Presence",
+    "Query",
+    "SecondMoments",
+    "Sum",
+    "Unit",
+    "column_names",
+    "from_arrow",
+    "is_missing",
+    "is_text",
+    "round_up",
+    "unknown_column",
+    "wrong_kind",
+]

@@ -14,16 +14,16 @@ from lessnoise._later import later
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
-from lessnoise.mechanism.catalogue import Request
+from lessnoise.mechanism import Request
 from lessnoise.query import columns, whole_sums
 from lessnoise.query.unit import ROW, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    Progress = Callable[[str, int, int], None]
+    from lessnoise._common import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,20 @@
 """The last step: a noisy value, and a certificate that says what was really guaranteed."""
 
 from lessnoise.release.certificate import Certificate
+from lessnoise.release.pair import certificate_path, check_writable
+from lessnoise.release.payment import IN_MEMORY, Payment, reason
 from lessnoise.release.release import Release, release
+from lessnoise.release.streamed import open_array, release_file
 
-__all__ = ["Certificate", "Release", "release"]
+__all__ = [
+    "IN_MEMORY",
+    "Certificate",
+    "Payment",
+    "Release",
+    "certificate_path",
+    "check_writable",
+    "open_array",
+    "reason",
+    "release",
+    "release_file",
+]

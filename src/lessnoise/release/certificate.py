@@ -14,8 +14,7 @@ from lessnoise._display import Shown
 from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
-from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import grid_step, values_drawn
+from lessnoise.mechanism import Mechanism, grid_step, values_drawn
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream

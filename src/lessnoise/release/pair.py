@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.ledger import Ledger
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
     from lessnoise.release.release import Release
 
 _PART = 1 << 20  # entries that are written at a time

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lessnoise.composition import Composition
     from lessnoise.files import Staged
     from lessnoise.ledger import Ledger, Receipt
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
     from lessnoise.release.release import Release
 
 _LOST = "the noisy value is lost, and to make it again costs again"

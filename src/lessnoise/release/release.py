@@ -13,8 +13,7 @@ from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise._later import offers
 from lessnoise.errors import ClaimWarning, InvalidInput
-from lessnoise.mechanism.families.discrete_sampler import integer_array
-from lessnoise.mechanism.sampling import is_streamed, prepare_noise, values_drawn
+from lessnoise.mechanism import integer_array, is_streamed, prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.pair import read_release, write_release
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.ledger import Ledger, Receipt
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,24 +11,22 @@ import numpy as np
 
 from lessnoise import npy, validation
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism.families.discrete_sampler import integer_array
-from lessnoise.mechanism.sampling import is_streamed, prepare_streamed
+from lessnoise.mechanism import integer_array, is_streamed, prepare_streamed
 from lessnoise.release.pair import load_array, place, reserved, write_array, write_staged
 from lessnoise.release.payment import Payment
 from lessnoise.release.release import certified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from io import BufferedReader
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from lessnoise._common import Progress
     from lessnoise.ledger import Ledger, Receipt
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
     from lessnoise.release.certificate import Certificate
-
-    Progress = Callable[[str, int, int], None]
 
 
 @dataclass
@@ -57,7 +55,7 @@ class ArrayFile:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[ArrayFile | NDArray[Any]]:
+def open_array(path: Path) -> Iterator[ArrayFile | NDArray[Any]]:
     """A .npy file to be read part by part; one in Fortran order, or of other numbers, is read whole."""
     with npy.opened(path) as file:
         header = npy.read_header(file, path)

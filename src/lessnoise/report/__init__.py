@@ -1,1 +1,32 @@
 """Results made visible: numbers as words, pictures, pages, and how objects show themselves."""
+
+from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, MORE_COLOURS, blank, png, style, svg
+from lessnoise.report.frontier import DIMENSIONS, EPSILONS, FrontierPoint, frontier, frontier_svg
+from lessnoise.report.html import count_word, document, embedded, html_table, is_ours, prose
+from lessnoise.report.inline import colour, colour_rules, inline_svg
+
+__all__ = [
+    "COLOURS",
+    "DIMENSIONS",
+    "EPSILONS",
+    "GRID",
+    "INK",
+    "LINES",
+    "MORE_COLOURS",
+    "FrontierPoint",
+    "blank",
+    "colour",
+    "colour_rules",
+    "count_word",
+    "document",
+    "embedded",
+    "frontier",
+    "frontier_svg",
+    "html_table",
+    "inline_svg",
+    "is_ours",
+    "png",
+    "prose",
+    "style",
+    "svg",
+]

@@ -9,7 +9,7 @@ import numpy as np
 from lessnoise import text
 from lessnoise._display import to_png
 from lessnoise.report.canvas import COLOURS, GRID, blank, literal, png, style
-from lessnoise.tasks.histogram import HistogramRelease
+from lessnoise.tasks import HistogramRelease
 from lessnoise.text import up
 
 if TYPE_CHECKING:

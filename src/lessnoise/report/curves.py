@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import _display
-from lessnoise.composition.description import Composition
+from lessnoise.composition import Composition
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Verdict
-from lessnoise.ledger import picture as spending
-from lessnoise.ledger.history import history
-from lessnoise.ledger.ledger import Ledger
-from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.release.release import Release
+from lessnoise.ledger import Ledger, draw_spending_on, history
+from lessnoise.mechanism import Mechanism
+from lessnoise.release import Release
 from lessnoise.report.canvas import COLOURS, GRID, literal, notebook_figure, style
 from lessnoise.text import down, up
 
@@ -130,7 +128,7 @@ def _(shown: Release, axes: Axes) -> None:
 
 @draw.register(Ledger)
 def _(shown: Ledger, axes: Axes) -> None:
-    spending.draw_on(axes, history(shown), shown.budget)
+    draw_spending_on(axes, history(shown), shown.budget)
 
 
 def _curve(axes: Axes, shown: Mechanism | Composition, epsilons: np.ndarray) -> None:

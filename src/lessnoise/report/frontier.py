@@ -10,18 +10,16 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism.builders import analytic_gaussian, l2_mechanism
-from lessnoise.mechanism.least.builder import least_noise, loss_lower_bound
-from lessnoise.mechanism.least.objective import Goal
-from lessnoise.mechanism.least.radial_search import best_member
+from lessnoise.mechanism import Goal, analytic_gaussian, best_member, l2_mechanism, least_noise, loss_lower_bound
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    Progress = Callable[[str, int, int], None]
+    from lessnoise._common import Progress
+
 
 DIMENSIONS = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000)
 EPSILONS = (0.1, 1.0, 4.0, 8.0)

@@ -58,7 +58,7 @@ def embedded(image: bytes, kind: str, alt: str) -> str:
     return f'<img src="data:image/{kind};base64,{data}" alt="{escape(alt, quote=True)}">'
 
 
-def table(head: tuple[str, ...], rows: list[str], label: str) -> str:
+def html_table(head: tuple[str, ...], rows: list[str], label: str) -> str:
     """A table that scrolls sideways on narrow screens; ``rows`` are ready <tr> elements."""
     columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     return (

@@ -7,14 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from lessnoise._display import to_html
-from lessnoise.audit.report import AuditReport, percent
-from lessnoise.composition.description import Composition
+from lessnoise.audit import AuditReport, percent
+from lessnoise.composition import Composition
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Verdict
-from lessnoise.ledger.ledger import Ledger
-from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.release.certificate import Certificate
-from lessnoise.release.release import Release
+from lessnoise.ledger import Ledger
+from lessnoise.mechanism import Mechanism
+from lessnoise.release import Certificate, Release
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:

@@ -15,17 +15,14 @@ import numpy as np
 
 from lessnoise import files, postprocess, validation
 from lessnoise._display import to_png
-from lessnoise.engines import engine_name
-from lessnoise.engines.checks import require
+from lessnoise.engines import engine_name, require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import csv_text
-from lessnoise.mechanism.catalogue import choose
+from lessnoise.mechanism import choose_mechanism
 from lessnoise.noise import Stream
 from lessnoise.query import ROW, Axis, Histogram, Unit
-from lessnoise.release.certificate import Certificate
-from lessnoise.release.payment import Payment
-from lessnoise.release.release import Release
+from lessnoise.release import Certificate, Payment, Release
 
 if TYPE_CHECKING:
     import os
@@ -33,8 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise.query.base import Answer, Progress
+    from lessnoise._common import Progress
+    from lessnoise.mechanism import Mechanism
+    from lessnoise.query import Answer
 
 FORMATS = ("parquet", "csv", "npy")
 _STEPS: dict[str, Callable[[NDArray[np.float64], float], NDArray[np.float64]]] = {
@@ -82,10 +80,10 @@ class HistogramRelease:
     ) -> list[Path]:
         """Write the counts, a picture, and the certificate with the SHA-256 of these files: all of them or none."""
         folder = Path(folder)
-        check_folder(folder, formats, force)
-        made = contents(self, formats)
-        with reserved(made, folder, force) as staged:
-            return write_staged(made, folder, staged, Payment(None))
+        check_histogram_folder(folder, formats, force)
+        made = histogram_contents(self, formats)
+        with reserve_histogram(made, folder, force) as staged:
+            return write_histogram(made, folder, staged, Payment(None))
 
     @staticmethod
     def verify(folder: str | os.PathLike[str]) -> Certificate:
@@ -123,7 +121,7 @@ CERTIFICATE, PICTURE = "certificate.json", "counts.png"
 
 
 @contextlib.contextmanager
-def reserved(trial: Mapping[str, bytes], folder: Path, force: bool) -> Iterator[files.Staged]:
+def reserve_histogram(trial: Mapping[str, bytes], folder: Path, force: bool) -> Iterator[files.Staged]:
     """The folder and its files, made and with room on the disk: what cannot be written shows before the payment."""
     # Numbers are at most half as long again as those of a trial, and pictures at most as hard to compress.
     sizes = {folder / name: 2 * len(content) + (1 << 14) for name, content in trial.items()}
@@ -131,7 +129,7 @@ def reserved(trial: Mapping[str, bytes], folder: Path, force: bool) -> Iterator[
         yield staged
 
 
-def write_staged(made: Mapping[str, bytes], folder: Path, staged: files.Staged, payment: Payment) -> list[Path]:
+def write_histogram(made: Mapping[str, bytes], folder: Path, staged: files.Staged, payment: Payment) -> list[Path]:
     """Write all files of a histogram and give them their names."""
     for name, content in made.items():
         staged.write(folder / name, files.writer(content))
@@ -140,7 +138,7 @@ def write_staged(made: Mapping[str, bytes], folder: Path, staged: files.Staged, 
     return list(staged.temporary)
 
 
-def contents(result: HistogramRelease, formats: Sequence[str]) -> dict[str, bytes]:
+def histogram_contents(result: HistogramRelease, formats: Sequence[str]) -> dict[str, bytes]:
     """What goes into a folder; the certificate, which vouches for the rest, comes last."""
     try:
         made = {f"counts.{form}": counts_file(result, form) for form in formats} | {PICTURE: to_png(result)}
@@ -217,12 +215,12 @@ def private_histogram(
     """
     counts = histogram(query, bins, bounds, outside)
     validation.generator(rng)
-    plan = planned(counts, epsilon, delta, mechanism, neighbours, unit, postprocess)
+    plan = plan_histogram(counts, epsilon, delta, mechanism, neighbours, unit, postprocess)
     answer = plan.answer(data, engine, progress)
     return plan.release(answer, engine_name(data, engine), rng=rng, **release_options)
 
 
-def planned(
+def plan_histogram(
     query: Histogram,
     epsilon: float,
     delta: float,
@@ -234,7 +232,7 @@ def planned(
     """Choose the mechanism, before the data are read: it may be refused."""
     steps = _steps(postprocess)
     request = query.request(epsilon, delta, neighbours, unit)
-    built = choose(mechanism, request)
+    built = choose_mechanism(mechanism, request)
     deviation = built.standard_deviation if _NEED_DEVIATION.intersection(steps) else 0.0
     return Plan(query, built, unit, Neighbours.of(neighbours), steps, deviation)
 
@@ -256,16 +254,16 @@ def histogram(
     return Histogram.grid(axes, bins=bins, bounds=bounds, outside=outside)  # type: ignore[arg-type]
 
 
-def check_folder(folder: Path, formats: Sequence[str], force: bool) -> None:
+def check_histogram_folder(folder: Path, formats: Sequence[str], force: bool) -> None:
     """Refuse, before any work is done, what could not be written later."""
     for form in formats:
         validation.choice("format", form, FORMATS)
     if "parquet" in formats:
         require("pyarrow.parquet", "data")
-    files.check_folder(folder, file_names(formats), force)
+    files.check_folder(folder, histogram_file_names(formats), force)
 
 
-def file_names(formats: Sequence[str]) -> list[str]:
+def histogram_file_names(formats: Sequence[str]) -> list[str]:
     """Of the files in a folder."""
     return [*(f"counts.{form}" for form in formats), PICTURE, CERTIFICATE]
 

@@ -24,7 +24,7 @@ from lessnoise.mechanism import catalogue, families
 from lessnoise.mechanism.catalogue import Request
 from lessnoise.pca.layout import Layout
 from lessnoise.pca.ppca import ppca
-from lessnoise.pca.release import build
+from lessnoise.pca.release import build_mechanism
 from lessnoise.pca.rows import RowBound, moments
 from lessnoise.pca.symmetric import unpack
 from lessnoise_paper.data.tables import feature_table
@@ -189,7 +189,7 @@ def run_pca(
 
 def label_of(key: str) -> str:
     """What a mechanism is called in tables and pictures."""
-    return _LABELS[key] if key in _LABELS else catalogue.find(key).label
+    return _LABELS[key] if key in _LABELS else catalogue.find_mechanism(key).label
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, swe
         neighbours=Neighbours.REPLACE,
         bound=float(features),
     )
-    described = catalogue.find(key).build(request)
+    described = catalogue.find_mechanism(key).build(request)
     return _additive(epsilon, described, covariance, lambda value: 0.5 * (value + value.T), bench.measured)
 
 
@@ -266,10 +266,10 @@ def _additive(
 
 def _equal(layout: Layout, found: Moments, key: str, epsilon: float, delta: float, count: int) -> _Contender:
     if key == "mod-sulq-exact":  # the plain triangle, whose largest change is sqrt(2) c^2 too
-        described = build("analytic-gaussian", layout, epsilon, delta)
+        described = build_mechanism("analytic-gaussian", layout, epsilon, delta)
         triangle = found.gram[np.triu_indices(layout.features)]
         return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0), count)
-    described = build(key, layout, epsilon, delta)
+    described = build_mechanism(key, layout, epsilon, delta)
     packed = layout.pack(found)
     return _additive(epsilon, described, packed, lambda value: layout.unpack(value, found.count).gram, count)
 
@@ -287,7 +287,7 @@ def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, Moments]
 def _spectrum(
     layout: Layout, found: Moments, epsilon: float, delta: float, components: int, rng: np.random.Generator
 ) -> Spectrum:
-    described = build("least-noise", layout, epsilon, delta)
+    described = build_mechanism("least-noise", layout, epsilon, delta)
     released = layout.pack(found) + described.noise(rng)
     values, vectors = eigenpairs(layout.unpack(released, found.count).gram / found.count, max(components, _SHOWN))
     floor = layout.noise_floor(described.standard_deviation, found.count)

@@ -13,7 +13,7 @@ from lessnoise import text, validation
 from lessnoise._version import __version__
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Guarantee, Neighbours
-from lessnoise.mechanism.catalogue import find
+from lessnoise.mechanism.catalogue import find_mechanism
 from lessnoise.query import Answer, Histogram
 from lessnoise.report.canvas import COLOURS
 from lessnoise.report.frontier import FrontierPoint, frontier, frontier_svg
@@ -195,14 +195,17 @@ def _contenders(target: Guarantee) -> dict[str, tuple[str, Callable[[Answer], Me
     """Key, label and builder of every mechanism, in a fixed order, so that each keeps its random stream."""
 
     def builder(name: str, guarantee: Guarantee) -> Callable[[Answer], Mechanism]:
-        return lambda counts: find(name).build(counts.request(guarantee.epsilon, guarantee.delta))
+        return lambda counts: find_mechanism(name).build(counts.request(guarantee.epsilon, guarantee.delta))
 
-    found = {name: (find(name).label, builder(name, target)) for name in _COMPARED}
+    found = {name: (find_mechanism(name).label, builder(name, target)) for name in _COMPARED}
     paper = Guarantee(PAPER_EPSILON, PAPER_DELTA, target.neighbours)
     for key, guarantee in ((_PUBLISHED, target), (f"{_PUBLISHED}-paper", paper)):
         if key == _PUBLISHED or guarantee != target:
-            found[key] = (f"{find(_PUBLISHED).label}, at {text.pair(guarantee)}", builder(_PUBLISHED, guarantee))
-    found[CONTROL] = (find(CONTROL).label, builder(CONTROL, target))
+            found[key] = (
+                f"{find_mechanism(_PUBLISHED).label}, at {text.pair(guarantee)}",
+                builder(_PUBLISHED, guarantee),
+            )
+    found[CONTROL] = (find_mechanism(CONTROL).label, builder(CONTROL, target))
     return found
 
 

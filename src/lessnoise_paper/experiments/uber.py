@@ -15,7 +15,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning
 from lessnoise.guarantees import Guarantee, Neighbours
-from lessnoise.mechanism.catalogue import Request, find
+from lessnoise.mechanism.catalogue import Request, find_mechanism
 from lessnoise.mechanism.counts import Dawa
 from lessnoise.query import Answer, Histogram
 from lessnoise_paper.data import BOUNDS, synthetic_city, uber_pickups
@@ -159,7 +159,7 @@ class _Study:
         paper_mean: float | None = None,
         with_map: bool = True,
     ) -> LossRow:
-        entry = find(key)
+        entry = find_mechanism(key)
         self._step(f"{entry.label}, epsilon = {epsilon:g}")
         published = part in ("paper", "strict")
         relation = _OWN_RELATION.get(key, Neighbours.REPLACE) if published else Neighbours.REPLACE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise import text
 from lessnoise.guarantees import Bracket, Guarantee, Verdict
-from lessnoise.report.html import prose, table
+from lessnoise.report.html import html_table, prose
 from lessnoise.report.inline import colour
 from lessnoise_paper.model import Fact, Words
 
@@ -55,7 +55,7 @@ def rows_table(head: Sequence[str], rows: Iterable[tuple[str, str | None, Sequen
         cells = itertools.compress(row, filled)
         mark = "" if dot is None else f'<span class="dot" style="background:{colour(dot)}"></span>'
         lines.append(f'<tr><th scope="row">{mark}{prose(name)}</th>' + "".join(map(_cell, cells)) + "</tr>")
-    return table(tuple(head), lines, label)
+    return html_table(tuple(head), lines, label)
 
 
 def titled(title: str, content: str) -> str:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism.builders import r1smg, r1smg_psi
-from lessnoise.mechanism.curve import gaussian
+from lessnoise.mechanism.curve.gaussian import gaussian_scale
 
 _EULER_GAMMA = 0.57721566490153286061
 _ZETA_HALF = -1.46035450880958681289  # Riemann zeta at 1/2
@@ -111,7 +111,7 @@ def exact_analytic_loss(dimension: int, epsilon: float, delta: float) -> float:
     >>> f"{exact_analytic_loss(100, 1, 1e-5):.2f}"
     '1391.76'
     """
-    sigma = gaussian.calibrate(validation.epsilon(epsilon), validation.delta(delta))
+    sigma = gaussian_scale(validation.epsilon(epsilon), validation.delta(delta))
     return _dimension(dimension) * sigma * sigma
 
 

@@ -28,19 +28,17 @@ from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_
 from lessnoise.mechanism.law import Law, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw as draw_noise
-from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
-from lessnoise.noise.core import check_out
+from lessnoise.mechanism.sampling import draw_noise, grid_step, prepare_noise, values_drawn
+from lessnoise.noise import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.target import Shape
+    from lessnoise._common import Array, Shape
     from lessnoise.noise import Form, Sequence, Stream
 
-    Array = NDArray[np.float64]
     Stage1 = Literal["safe", "doubled", "dpcomp"]
     Workload = Literal["cells", "ranges"]
 

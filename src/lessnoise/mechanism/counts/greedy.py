@@ -20,7 +20,8 @@ from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, p
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
 
 _CHOICES = np.arange(1, 101) / 100.0  # of p
 

@@ -30,17 +30,14 @@ from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
 from lessnoise.mechanism.target import representable
-from lessnoise.noise.core import check_out
+from lessnoise.noise import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from lessnoise.mechanism.target import Shape
+    from lessnoise._common import Array, Shape
     from lessnoise.noise import Stream
 
-    Array = NDArray[np.float64]
     Noise = Literal["laplace", "gaussian"]
     Change = Literal["any", "moved"]
 
@@ -173,7 +170,7 @@ def hb(
         delta = validation.delta(delta)
         scale = (
             _mu(unit, sensitivity)
-            * gaussian.calibrate(epsilon, noise_engine.reserved(delta, epsilon, unit.nodes))
+            * gaussian.gaussian_scale(epsilon, noise_engine.reserved(delta, epsilon, unit.nodes))
             * (1.0 + 4.0 * _ROUNDING)
         )
         source = OURS
@@ -246,8 +243,8 @@ def _mu(law: Hierarchy, sensitivity: float) -> float:
 def _(law: Hierarchy, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     if law.noise == "gaussian":
         mu = _mu(law, sensitivity)
-        lower = gaussian.delta_bracket(mu * (1.0 - _ROUNDING), epsilon).lower
-        return Bracket(lower, gaussian.delta_bracket(mu * (1.0 + _ROUNDING), epsilon).upper)
+        lower = gaussian.gaussian_delta(mu * (1.0 - _ROUNDING), epsilon).lower
+        return Bracket(lower, gaussian.gaussian_delta(mu * (1.0 + _ROUNDING), epsilon).upper)
     # In one level no l1 change is worse than one concentrated in a single node, or if moved in two opposite ones, and
     # levels compose: the record that changes whole branches attains it.
     if Fraction(epsilon) * Fraction(law.scale) >= law.height * Fraction(sensitivity):

@@ -15,9 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
 
 
 def exact_sum(values: Array) -> Fraction:

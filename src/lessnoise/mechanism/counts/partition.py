@@ -22,14 +22,14 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.counts.inference import sums_error
-from lessnoise.noise import exact_arithmetic as exact
+from lessnoise.noise import Word, word_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lessnoise._common import Array
     from lessnoise.noise import Sequence
 
-    Array = NDArray[np.float64]
     Starts = NDArray[np.intp]
 
 SPLIT = 0.75
@@ -71,7 +71,7 @@ def sample_partition(counts: Array, epsilon: float, bucket_cost: float, words: S
         split = uniform < low
         unsure = (uniform * (1.0 + 2.0**-50) + 2.0**-60 + margin > low) & (uniform * (1.0 - 2.0**-50) - margin < high)
         for place in np.flatnonzero(unsure):
-            word = exact.Word(reader, block, position + int(place))
+            word = Word(reader, block, position + int(place))
             split[place] = tree.splits(level, int(nodes[place]), word)
         starts.append(nodes[~split] * 2**level)
         nodes = (2 * nodes[split][:, np.newaxis] + np.arange(2)).ravel()
@@ -107,9 +107,9 @@ class _Prunings:
             found.append((low * (1.0 - 2.0**-46), high * (1.0 + 2.0**-46) + 2.0**-60))
         return found
 
-    def splits(self, level: int, node: int, word: exact.Word) -> bool:
+    def splits(self, level: int, node: int, word: Word) -> bool:
         """Whether a uniform number is below the probability to split, with as many digits as that takes."""
-        for step in exact.levels():
+        for step in word_levels():
             digits = 20 * (step + 1) + 60
             context = Context(prec=digits, Emin=-(10**17), Emax=10**17, traps=[])
             chance = self._chance(level, node, context)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
     Nodes = TypeVar("Nodes", bound=tuple[Array, ...])
 
 MAX_CELLS = 500_000

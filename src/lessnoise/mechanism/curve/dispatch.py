@@ -7,7 +7,7 @@ import math
 
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, l2, radial
-from lessnoise.mechanism.curve.inversion import invert
+from lessnoise.mechanism.curve.inversion import invert_curve
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.numerics import computable
 
@@ -61,7 +61,7 @@ def _(law: Laplace, dimension: int, sensitivity: float) -> float:
 @law_delta.register(Radial)
 def _(law: Radial, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     if law.is_gaussian(dimension):
-        return gaussian.delta_bracket(math.sqrt(2.0) * sensitivity / law.scale, epsilon)
+        return gaussian.gaussian_delta(math.sqrt(2.0) * sensitivity / law.scale, epsilon)
     if law.k == dimension and law.p == 1.0 and dimension <= l2.LARGEST_DIMENSION:
         return l2.delta_bracket(
             dimension=dimension, scale=law.scale, sensitivity=sensitivity, epsilon=epsilon, tolerance=tolerance
@@ -110,7 +110,7 @@ def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Br
     def at(x: float, tolerance: float) -> Bracket:
         return curve(unit * math.exp(x), tolerance)
 
-    found = invert(at, delta, start=0.0, lowest=-40.0, highest=math.log(min(pure, LARGEST_EPSILON) / unit))
+    found = invert_curve(at, delta, start=0.0, lowest=-40.0, highest=math.log(min(pure, LARGEST_EPSILON) / unit))
     lower = 0.0 if found.lower == -math.inf else unit * math.exp(found.lower)
     upper = min(unit * math.exp(found.upper) * (1.0 + 1e-15), pure)
     return Bracket(min(lower * (1.0 - 1e-15), upper), upper)

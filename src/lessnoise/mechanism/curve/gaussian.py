@@ -70,7 +70,7 @@ def delta(mu: float, epsilon: float) -> float:
     return 0.5 * math.exp(-a * a) * _erfcx_drop(centre, half)
 
 
-def delta_bracket(mu: float, epsilon: float) -> Bracket:
+def gaussian_delta(mu: float, epsilon: float) -> Bracket:
     """The closed form with its rounding error on either side; it is never 0, so the upper end is not, either."""
     if mu < NOTHING:  # delta is below mu
         return Bracket(0.0, NOTHING)
@@ -90,10 +90,10 @@ def delta_bracket(mu: float, epsilon: float) -> Bracket:
     return Bracket(value * (1.0 - error), min(value * (1.0 + error), 1.0))
 
 
-def calibrate(epsilon: float, target: float) -> float:
+def gaussian_scale(epsilon: float, target: float) -> float:
     """The smallest sigma for unit sensitivity whose upper delta(epsilon) is within the target.
 
-    >>> f"{calibrate(1.0, 1e-5):.5f}"
+    >>> f"{gaussian_scale(1.0, 1e-5):.5f}"
     '3.73063'
     """
     # In x = ln(sigma), ln(delta) is smooth, falling and concave over the whole range: secant steps
@@ -124,6 +124,6 @@ def calibrate(epsilon: float, target: float) -> float:
             high, at_high = middle, value
             at_low *= 0.5
     sigma = math.exp(high)
-    while delta_bracket(1.0 / sigma, epsilon).upper > target:
+    while gaussian_delta(1.0 / sigma, epsilon).upper > target:
         sigma *= 1.0 + 1e-13
     return sigma

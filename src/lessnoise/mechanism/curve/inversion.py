@@ -17,7 +17,7 @@ _COARSE, _FINE = 1e-3, 1e-5
 _SAFE = 1.0 - 1.1 * _FINE
 
 
-def invert(curve: Curve, target: float, *, start: float, lowest: float, highest: float) -> Bracket:
+def invert_curve(curve: Curve, target: float, *, start: float, lowest: float, highest: float) -> Bracket:
     """Bracket of the x at which a falling curve crosses ``target``.
 
     ``curve(x, tolerance)`` is a bracket of the curve. The upper end is a point at which the curve's

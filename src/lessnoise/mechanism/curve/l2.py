@@ -24,9 +24,8 @@ from lessnoise.mechanism.curve.chords import BENT, MARGIN, adaptive_sum, log_cho
 from lessnoise.mechanism.numerics import log_gamma_ratio
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 LARGEST_DIMENSION = 10_000
 _NOTHING = 1e-300  # what may be lost where a factor leaves the floats

@@ -26,9 +26,8 @@ import numpy as np
 from lessnoise.mechanism.numerics import log_axial_constant
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 # Measured against 40-digit arithmetic over M = 1..10^9: the incomplete beta functions used here
 # are within 1e-14; the stated allowances leave two orders of magnitude.

@@ -37,9 +37,8 @@ from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_peak
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 DEFAULT_TOLERANCE = 1e-5
 _LARGEST_LOG_KAPPA = 300.0  # squares must not overflow; smaller balls are left out, their mass added to the upper end

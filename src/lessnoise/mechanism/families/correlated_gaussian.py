@@ -33,12 +33,8 @@ from lessnoise.mechanism.target import representable
 from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from lessnoise._common import Shape
 
-    from numpy.typing import NDArray
-
-    Shape = int | Sequence[int]
-    Array = NDArray[np.float64]
 
 _ROUNDING = 2e-15  # relative error of mu: nine correctly rounded operations, all on positive numbers
 
@@ -119,8 +115,8 @@ def worst_mu(law: CorrelatedGaussian, dimension: int, sensitivity: float) -> flo
 def _(law: CorrelatedGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     mu = worst_mu(law, dimension, sensitivity)
     return Bracket(
-        gaussian.delta_bracket(mu * (1.0 - _ROUNDING), epsilon).lower,
-        gaussian.delta_bracket(mu * (1.0 + _ROUNDING), epsilon).upper,
+        gaussian.gaussian_delta(mu * (1.0 - _ROUNDING), epsilon).lower,
+        gaussian.gaussian_delta(mu * (1.0 + _ROUNDING), epsilon).upper,
     )
 
 
@@ -154,7 +150,7 @@ def correlated_gaussian(
     dimension = math.prod(sizes)
     root = math.sqrt(dimension)
     own_delta = noise_engine.reserved(delta, epsilon, dimension)
-    sigma, step = gaussian.calibrate(epsilon, own_delta), 1e-13  # sigma = 1/mu
+    sigma, step = gaussian.gaussian_scale(epsilon, own_delta), 1e-13  # sigma = 1/mu
     while True:
         with representable(epsilon=epsilon, delta=delta, sensitivity=sensitivity):
             unit = (0.5 * sensitivity * sigma) ** 2 * (root + 1.0)

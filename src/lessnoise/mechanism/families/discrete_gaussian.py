@@ -51,12 +51,10 @@ from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
 from lessnoise.mechanism.target import representable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Shape
 
-    Shape = int | Sequence[int]
-    Array = NDArray[np.float64]
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian", "integer_array"]
 
@@ -175,7 +173,7 @@ class _Curve:
         excess = 1.0 / (sigma * math.sqrt(2.0 * math.pi))
         if t > 0.0:
             excess *= 0.875 * math.sqrt(budget) / sigma**2 * math.exp(-0.5 * t * t * (1.0 - 1e-14))
-        return gaussian.delta_bracket(mu * (1.0 + 1e-15), epsilon).upper + excess * (1.0 + _ROUNDING)
+        return gaussian.gaussian_delta(mu * (1.0 + 1e-15), epsilon).upper + excess * (1.0 + _ROUNDING)
 
     def line(self, divisor: int, norm: int) -> Bracket:
         """The shift g v', |v'|^2 = n: sum over integers z > t of p(z) (1 - exp(-a (z - t))), p of parameter n sigma^2.
@@ -187,7 +185,7 @@ class _Curve:
         threshold = self.epsilon * self.variance / divisor - Fraction(divisor * norm, 2)
         deviation = math.sqrt(float(parameter))
         if deviation > 2.0**52:  # a sum over the integers differs from its integral by one term at most
-            smooth = gaussian.delta_bracket(deviation * divisor / float(self.variance), float(self.epsilon))
+            smooth = gaussian.gaussian_delta(deviation * divisor / float(self.variance), float(self.epsilon))
             return Bracket(max(smooth.lower - 2.0**-53, 0.0), min(smooth.upper + 2.0**-53, 1.0))
         start = max(math.floor(threshold) + 1, -math.floor(9.5 * deviation))
         skipped = 1e-19 if start > threshold + 1 else 0.0  # P(Z < -9.5 deviations) <= e^(-9.5^2/2)
@@ -327,7 +325,7 @@ def discrete_gaussian(
             "the largest change that one individual can cause, a number of at least 1."
         )
     with representable(epsilon=epsilon, delta=delta, sensitivity=sensitivity):
-        sigma = gaussian.calibrate(epsilon, delta) * math.sqrt(budget)
+        sigma = gaussian.gaussian_scale(epsilon, delta) * math.sqrt(budget)
     if sigma > 2.0**55:  # half of what the law allows
         raise InvalidInput(
             f"epsilon={epsilon:g}, delta={delta:g}, sensitivity={sensitivity:g} need sigma={sigma:g}, too much for "

@@ -18,9 +18,10 @@ from lessnoise.harmless import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
 
 _BLOCK = 256
 _ROUNDING = 2.0**-52

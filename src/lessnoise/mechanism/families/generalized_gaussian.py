@@ -45,12 +45,8 @@ from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
 from lessnoise.noise import Form, Independent, Integers, Real
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from lessnoise._common import Array, Shape
 
-    from numpy.typing import NDArray
-
-    Shape = int | Sequence[int]
-    Array = NDArray[np.float64]
 
 LARGEST_POWER = 100.0
 _ROUNDING = 1e-9  # relative allowance for special functions and sums, three orders above what is measured

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
 
 ORTHONORMAL_WITHIN = 1e-6
 _ULPS = 1e-15
@@ -152,7 +153,7 @@ def _(law: MatrixGaussian, dimension: int, sensitivity: float, epsilon: float, t
     # sup ||A^-1 Delta B^-T||_F over ||Delta||_F <= D is D/(sv_min(A) sv_min(B)), reached by the outer product of
     # the least directions; the privacy loss of a Gaussian depends on nothing else.
     low, high = law.mu_range(sensitivity)
-    return Bracket(gaussian.delta_bracket(low, epsilon).lower, gaussian.delta_bracket(high, epsilon).upper)
+    return Bracket(gaussian.gaussian_delta(low, epsilon).lower, gaussian.gaussian_delta(high, epsilon).upper)
 
 
 # Sampling.

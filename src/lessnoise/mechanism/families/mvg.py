@@ -24,8 +24,9 @@ from lessnoise.mechanism.target import Target, representable
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from lessnoise._common import Shape
     from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise.mechanism.target import Shape
+
 
 Mode = Literal["isotropic", "unimodal", "equimodal"]
 MODES: tuple[Mode, ...] = ("isotropic", "unimodal", "equimodal")
@@ -281,7 +282,7 @@ def _scaled(law: MatrixGaussian, factor: float, *, balanced: bool) -> MatrixGaus
 def _exact(law: MatrixGaussian, target: Target, *, balanced: bool) -> MatrixGaussian:
     """The least scale with sv_min(A) sv_min(B) >= D sigma, sigma that of the analytic Gaussian at D = 1."""
     delta = target.reserved_delta
-    needed = target.sensitivity * gaussian.calibrate(target.epsilon, delta)
+    needed = target.sensitivity * gaussian.gaussian_scale(target.epsilon, delta)
     factor = needed / law.smallest_deviation
     while True:
         scaled = _scaled(law, factor, balanced=balanced)

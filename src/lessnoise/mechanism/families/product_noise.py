@@ -19,9 +19,8 @@ from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from lessnoise._common import Shape
 
-    Shape = int | Sequence[int]
 
 SOURCE = "Liu, Ji, Fang, Wei & Li 2026 (arXiv 2512.06253)"
 _MOST_TERMS = 10**6

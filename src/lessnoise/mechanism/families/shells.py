@@ -43,12 +43,9 @@ from lessnoise.noise import Isotropic, ShellRadius
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from lessnoise.mechanism.target import Shape
+    from lessnoise._common import Array, Shape
     from lessnoise.noise import Form
 
-    Array = NDArray[np.float64]
 
 _ULP = 2.0**-52
 _NOTHING = 1e-300  # what may be lost where a factor leaves the floats; delta itself is never 0

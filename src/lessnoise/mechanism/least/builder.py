@@ -23,15 +23,15 @@ from lessnoise.mechanism.least.staircase import design, solve
 from lessnoise.mechanism.target import Target
 
 if TYPE_CHECKING:
+    from lessnoise._common import Shape
     from lessnoise.mechanism.least.bound import LowerBound
     from lessnoise.mechanism.least.objective import Objective, Power
     from lessnoise.mechanism.least.staircase_newton import Chain
     from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise.mechanism.target import Shape
 
 
-NAME = "least-noise"
-__all__ = ["NAME", "SMALLEST_GAIN", "least_noise", "loss_lower_bound", "optimality"]
+LEAST_NOISE = "least-noise"
+__all__ = ["LEAST_NOISE", "SMALLEST_GAIN", "least_noise", "loss_lower_bound", "optimality"]
 
 
 def least_noise(
@@ -60,7 +60,7 @@ def least_noise(
     target, goal = Target.of(epsilon, delta, sensitivity, shape, neighbours), Goal.of(objective)
     answer = find(target.dimension, target.epsilon, target.reserved_delta, target.sensitivity, goal)
     design = Design(goal.name, answer.law.choice(target.dimension), answer.note)
-    return replace(target.mechanism(NAME, answer.law, OURS), design=design)
+    return replace(target.mechanism(LEAST_NOISE, answer.law, OURS), design=design)
 
 
 def loss_lower_bound(

@@ -12,9 +12,8 @@ from lessnoise.mechanism.least.sphere import Sphere
 from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, evaluate, lunes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 MAX_STEPS = 6_000
 TAIL = 9.0  # the chain ends where a ball's mass is below e^-TAIL delta of the largest

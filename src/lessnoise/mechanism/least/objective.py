@@ -15,9 +15,7 @@ from lessnoise.harmless import shown
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
     from lessnoise.mechanism.law import Law
 
 

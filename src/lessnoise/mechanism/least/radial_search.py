@@ -36,7 +36,7 @@ class _Search:
 
     def __init__(self, dimension: int, epsilon: float, delta: float, goal: Goal) -> None:
         self.dimension, self.epsilon, self.log_delta, self.goal = dimension, epsilon, math.log(delta), goal
-        self.sigma = gaussian.calibrate(epsilon, delta)
+        self.sigma = gaussian.gaussian_scale(epsilon, delta)
         self.memory: list[tuple[float, float, float, float]] = []  # u, w, ln s, slope
         self.best = math.inf, np.zeros(2)
 

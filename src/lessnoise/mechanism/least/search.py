@@ -91,7 +91,7 @@ def _may_be_ours(law: Radial | Shells, dimension: int, epsilon: float, delta: fl
 
 
 def _normal(dimension: int, epsilon: float, delta: float) -> Radial:
-    return Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.calibrate(epsilon, delta))
+    return Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.gaussian_scale(epsilon, delta))
 
 
 def _stretched(

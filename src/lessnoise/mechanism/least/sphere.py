@@ -17,9 +17,8 @@ import numpy as np
 from lessnoise.mechanism.numerics import log_gamma_ratio
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from lessnoise._common import Array
 
-    Array = NDArray[np.float64]
 
 _TINY = 1e-300
 

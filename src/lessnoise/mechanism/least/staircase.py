@@ -23,11 +23,8 @@ from lessnoise.mechanism.least.staircase_1d import solve_line
 from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, newton
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.objective import Objective
-
-    Array = NDArray[np.float64]
 
 
 def solve(

@@ -11,11 +11,8 @@ from lessnoise.mechanism.least.initial_guesses import MAX_STEPS, TooManySteps
 from lessnoise.mechanism.least.staircase_newton import Chain, evaluate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.staircase_newton import Problem
-
-    Array = NDArray[np.float64]
 
 
 _MAX_TERMS = 10 * MAX_STEPS  # of which most are cut off

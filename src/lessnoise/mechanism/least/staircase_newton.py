@@ -34,11 +34,9 @@ from lessnoise.mechanism.families.shells import Shells
 from lessnoise.mechanism.least.sphere import Sphere
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.objective import Objective
 
-    Array = NDArray[np.float64]
 
 _TOP_SIGMA = math.log(0.98)
 

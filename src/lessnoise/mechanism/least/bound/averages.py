@@ -28,7 +28,8 @@ from lessnoise.mechanism.least.sphere import Sphere
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from lessnoise._common import Array
+
     Indices = NDArray[np.int64]
     from lessnoise.mechanism.least.bound.guide import Guide
     from lessnoise.mechanism.least.objective import Objective

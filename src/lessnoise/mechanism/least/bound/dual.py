@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix as Matrix  # noqa: N812
 
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.bound.guide import Guide
     from lessnoise.mechanism.least.objective import Objective
 
-    Array = NDArray[np.float64]
     Indices = NDArray[np.int64]
 
 TOLERANCE = 1e-3  # of the proof

@@ -14,11 +14,8 @@ from lessnoise.mechanism.least.sphere import Sphere
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.objective import Objective
-
-    Array = NDArray[np.float64]
 
 
 class Staircase(Protocol):
@@ -127,7 +124,7 @@ def staircase_guide(chain: Staircase, epsilon: float, target: float) -> Guide:
 
 def gaussian_guide(dimension: int, epsilon: float, target: float, objective: Objective) -> Guide:
     """The guide of the analytic Gaussian mechanism, where there is no staircase."""
-    sd = gaussian.calibrate(epsilon, target)
+    sd = gaussian.gaussian_scale(epsilon, target)
     sphere = Sphere(dimension)
     spread = sd * math.sqrt(0.5)
     reach = math.sqrt(-2.0 * math.log(target) + 24.0)

@@ -25,11 +25,9 @@ from lessnoise.mechanism.least.bound.proof import LowerBound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.objective import Objective
 
-    Array = NDArray[np.float64]
 
 _UP = 1.0 + 4e-16
 

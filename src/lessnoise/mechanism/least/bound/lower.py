@@ -160,7 +160,7 @@ def from_fewer(
     known = (
         gaussian_guide(fewer, epsilon, delta, part).expected
         if fewer > 1
-        else gaussian.calibrate(epsilon, delta) ** order
+        else gaussian.gaussian_scale(epsilon, delta) ** order
     )
     found = lower_bound(fewer, epsilon, delta, part, None, known, goal=goal, limit=limit)
     factor = (dimension / fewer) ** (0.5 * order)

@@ -38,12 +38,9 @@ from lessnoise.mechanism.least.bound.averages import Averages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from lessnoise._common import Array
     from lessnoise.mechanism.least.bound.averages import Cells
     from lessnoise.mechanism.least.objective import Objective
-
-    Array = NDArray[np.float64]
 
 
 SPECIAL = 1e-11
