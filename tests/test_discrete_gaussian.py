@@ -663,7 +663,7 @@ def test_mechanism_draws_its_law():
 
 
 def test_examples_of_the_page():
-    page = pathlib.Path(__file__).parents[1] / "docs" / "discrete-gaussian.md"
+    page = pathlib.Path(__file__).parents[1] / "docs" / "guide" / "discrete-gaussian.md"
     failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert tried > 5
     assert failed == 0

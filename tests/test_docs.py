@@ -184,7 +184,7 @@ def sketches(page):
 QUICK = {"plan", "check", "release", "histogram", "ledger", "audit"}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "ledger.md"], ids=name_of)
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "guide" / "ledger.md"], ids=name_of)
 def test_quick_sketches_run_once_the_files_are_there(page, tmp_path, monkeypatch):
     np.save(tmp_path / "counts.npy", np.arange(12.0).reshape(3, 4))
     points = np.random.default_rng(0).normal([-73.9, 40.75], 0.05, (1000, 2))
@@ -225,7 +225,7 @@ def test_unknown_commands_and_options_are_noticed(words):
 
 
 def test_every_command_is_in_the_guide():
-    guide = (DOCS / "howto" / "command-line.md").read_text(encoding="utf-8")
+    guide = (DOCS / "guide" / "command-line.md").read_text(encoding="utf-8")
     assert [name for name in typer.main.get_command(app).commands if f"`{name}`" not in guide] == []
 
 

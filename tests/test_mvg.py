@@ -15,7 +15,7 @@ from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.families.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.families.mvg import binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs" / "matrix-mechanisms.md"
+DOCS = pathlib.Path(__file__).parents[1] / "docs" / "theory" / "matrix-gaussian.md"
 
 TARGET = {"epsilon": 1, "delta": 1e-5, "sensitivity": 1, "shape": (4, 4)}
 PUBLISHED = {**TARGET, "calibration": "published", "bound": 1}

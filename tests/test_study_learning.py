@@ -402,7 +402,7 @@ def test_tables_and_pictures_come_from_the_result_files(tmp_path):
 
 
 def test_the_docs_quote_the_stored_results():
-    text = (Path(__file__).parents[1] / "docs" / "study-learning.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "studies" / "learning.md").read_text(encoding="utf-8")
     labels = {
         "sgd": "| SGD |",
         "dpsgd": "| DP-SGD, \N{GREEK SMALL LETTER SIGMA} = ",

@@ -16,7 +16,7 @@ import lessnoise as ln
 from lessnoise.errors import InvalidInput
 from lessnoise_paper import theory
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs" / "paper-theory.md"
+DOCS = pathlib.Path(__file__).parents[1] / "docs" / "theory" / "paper.md"
 NEVER = 1e-6  # no p-value of a true hypothesis with a fixed seed may fall below this
 
 

@@ -1,7 +1,7 @@
 """The exact-curve explorer: one HTML fragment with its own style and program, for reports, pages and the local server.
 
 The program is a handful of small JavaScript modules beside this file. They compute the curves of radial mechanisms in
-the page, by the formulas of ``docs/exact-curves.md``; what is certified comes from the library.
+the page, by the formulas of ``docs/theory/exact-curves.md``; what is certified comes from the library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// The mechanisms at one setting: scale, expected loss, claim, exact delta. Radii and scales follow docs/exact-curves.md.
+// The mechanisms at one setting: scale, expected loss, claim, exact delta. Radii and scales follow docs/theory/exact-curves.md.
 
 import { erfcInverse, logGammaRatio } from "./special.js";
 import { gaussianDelta, gaussianSigma, l2Scale, laplaceDelta, radialDelta, radialScale, unitBall } from "./curves.js";

@@ -1,6 +1,6 @@
 """The noise engine: exactly rounded noise from a cryptographic stream, for every mechanism.
 
-Design, proof and measurements are in ``docs/noise-engine.md``. A :class:`~lessnoise.noise.forms.Form` says what
+Design, proof and measurements are in ``docs/theory/noise-engine.md``. A :class:`~lessnoise.noise.forms.Form` says what
 noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.noise.stream.Stream` that serves one release.
 """
 

@@ -174,7 +174,7 @@ def _second_pass(job: Job, factor: Real, slow: NDArray[np.bool_], kept: Floats) 
 
 
 def _factor(job: Job, drawn: Real, square: float, tails: int) -> Real:
-    """R/|g| in cells. docs/noise-engine.md, lemma 5, bounds the relative error of |g|."""
+    """R/|g| in cells. docs/theory/noise-engine.md, lemma 5, bounds the relative error of |g|."""
     step = Fraction(job.grid.step)
     length = math.sqrt(square)
     value = drawn.value / length / job.grid.step if length else math.inf

@@ -1,4 +1,4 @@
-"""The grid, what is refused, and what a finite machine adds to delta. The proof is in ``docs/noise-engine.md``."""
+"""The grid, what is refused, and what a finite machine adds to delta. Proof: ``docs/theory/noise-engine.md``."""
 
 from __future__ import annotations
 

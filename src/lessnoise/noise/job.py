@@ -171,7 +171,7 @@ class Job:
         self.each(work, self.held)
 
     def line(self, factor: Real, shift: Real, more: float = 0.0) -> tuple[float, ...]:
-        """The line, and near + slope |factor x| for its float error, in cells (docs/noise-engine.md, lemma 4)."""
+        """The line; near + slope |factor x| for its float error, in cells (docs/theory/noise-engine.md, lemma 4)."""
         near = abs(factor.value) * (self.density.error + more) + shift.error + 2.0**-50 + self.blur
         if not max(abs(factor.value) * 32.0, abs(shift.value)) < (2.0**21 if self.grid.single else 2.0**40):
             near = 1.0  # nothing is certain: the reference clips, too

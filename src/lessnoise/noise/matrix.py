@@ -1,7 +1,7 @@
 r"""Matrix noise Z = W diag(a) N diag(b) V^T, rounded exactly: products in floats, doubtful entries in integers.
 
 N has independent standard normal entries; W and V are any public matrices, or None for the identity. BLAS gives Z
-within a bound R_i C_j that is proved from norms of rows and columns (docs/noise-engine.md, lemma 7), so all but a few
+within a bound R_i C_j that is proved from norms of rows and columns (docs/theory/noise-engine.md, lemma 7): all but few
 entries are surely in their grid cell. For the others the real number sum_kl W_ik a_k N_kl b_l V_jl is enclosed in an
 interval of integers, from words lengthened until it tells. The output does not depend on the order of BLAS's sums.
 """

@@ -100,7 +100,7 @@ class GammaRadius:
         return self._float(d, z, boost, radius) or Real.relative(radius)
 
     def _float(self, d: Fraction, z: Draw, boost: Word | None, radius: Callable[[int], Interval]) -> Real | None:
-        """The radius in floats with a bound on its relative error (docs/noise-engine.md, lemma 6), if that is small."""
+        """The radius in floats with a bound on its relative error, if small (docs/theory/noise-engine.md, lemma 6)."""
         y = _middle(z) / math.sqrt(9.0 * d)  # c z, within 3 units of 2^-53
         base = 1.0 + y
         u = 1.0 if boost is None else boost.first * 2.0**-64

@@ -2,7 +2,7 @@
 
 MVG is Chanyaswad, Dytso, Poor & Mittal (CCS 2018); MGM is Yang, Xiang et al. (2021). Both add Z = A N B^T. MVG's
 published condition is sufficient and far from necessary; MGM's is exact. The derivations are in
-``docs/matrix-mechanisms.md``.
+``docs/theory/matrix-gaussian.md``.
 """
 
 from __future__ import annotations
