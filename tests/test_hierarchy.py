@@ -47,7 +47,7 @@ def test_best_branching_on_a_line(cells, best):
 
 @pytest.mark.parametrize(("side", "best"), [(64, 8), (128, 12), (256, 7), (512, 8)])
 def test_best_branching_on_a_map(side, best):
-    assert best_branching((side, side)) == best == ln.best_branching((side, 3))
+    assert best_branching((side, side)) == best == best_branching((side, 3))
 
 
 @given(st.integers(3, 600), st.sampled_from(["laplace", "gaussian"]), st.booleans())

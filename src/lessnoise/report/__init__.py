@@ -1,5 +1,6 @@
 """Results made visible: numbers as words, pictures, pages, and how objects show themselves."""
 
+from lessnoise.report import counts, curves, notebook  # each registers what it makes  # noqa: F401
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, MORE_COLOURS, blank, png, style, svg
 from lessnoise.report.frontier import DIMENSIONS, EPSILONS, FrontierPoint, frontier, frontier_svg
 from lessnoise.report.html import count_word, document, embedded, html_table, is_ours, prose
