@@ -83,7 +83,7 @@ def sparse():
 )
 @pytest.mark.parametrize("name", ["analytic-gaussian", "discrete-gaussian", "laplace"])
 def test_values_that_cannot_be_released(name, make, words, tmp_path):
-    from lessnoise.mechanism.catalogue import Request
+    from lessnoise import Request
 
     built = find_mechanism(name).build(Request(1.0, 1e-6, 1.0, (3,), integer=True))
     ledger = ln.Ledger.open(tmp_path / "l", epsilon=5, delta=1e-5)

@@ -17,12 +17,13 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import lessnoise as ln
+from lessnoise import Request
 from lessnoise.audit import auditor, log_density_ratio
 from lessnoise.audit.confidence import Question, Rule, choose, clopper_pearson_lower, clopper_pearson_upper
 from lessnoise.audit.outputs import Outputs
 from lessnoise.claims import CASES
 from lessnoise.cli import app
-from lessnoise.mechanism.catalogue import Request, build_all, keeps
+from lessnoise.mechanism.catalogue import build_all, keeps
 
 NEVER_FLAKES = 1e-9
 

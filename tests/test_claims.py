@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 import lessnoise as ln
+from lessnoise import Request
 from lessnoise.claims import CASES, Case, at_setting, evaluate
 from lessnoise.claims.record import noise_ratio
 from lessnoise.cli import app
-from lessnoise.mechanism.catalogue import Request
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,10 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import lessnoise as ln
+from lessnoise import Request
 from lessnoise import noise as noise_engine
 from lessnoise.cli import app
-from lessnoise.mechanism.catalogue import Request, build_all, find_mechanism
+from lessnoise.mechanism.catalogue import build_all, find_mechanism
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import lessnoise as ln
-from lessnoise import InvalidInput, validation
+from lessnoise import InvalidInput, Request, validation
 from lessnoise.cli import app
-from lessnoise.mechanism.catalogue import Request
 from lessnoise.mechanism.families.discrete_sampler import integer_array
 from lessnoise.noise import Independent, Real, Stream, add_noise, normal
 

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import lessnoise as ln
 from browser import CHROMIUM, browser
-from lessnoise import explorer
+from lessnoise import Request, explorer
 from lessnoise.cli import app
 from lessnoise.explorer.contrast import contrast, legible
-from lessnoise.mechanism.catalogue import Request, find_mechanism
+from lessnoise.mechanism.catalogue import find_mechanism
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.report.canvas import COLOURS
 

@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from browser import CHROMIUM, browser
-from lessnoise import explorer
+from lessnoise import Request, explorer
 from lessnoise.cli import app
 from lessnoise.explorer import server as explorer_server
 from lessnoise.explorer.server import ExplorerServer
-from lessnoise.mechanism.catalogue import Request, build_all, find_mechanism
+from lessnoise.mechanism.catalogue import build_all, find_mechanism
 
 GOOD = "shape=5&epsilon=1&delta=1e-6&sensitivity=2"
 

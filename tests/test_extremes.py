@@ -5,7 +5,8 @@ import math
 import pytest
 
 import lessnoise as ln
-from lessnoise.mechanism.catalogue import CATALOGUE, Request
+from lessnoise import Request
+from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.curve import chords, l2, radial
 from lessnoise.mechanism.losses import log_raw_moment
 

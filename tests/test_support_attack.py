@@ -19,8 +19,9 @@ import pytest
 
 import lessnoise as ln
 from attack import reachable
+from lessnoise import Request
 from lessnoise.audit.laws import distance, worst_shift
-from lessnoise.mechanism.catalogue import CATALOGUE, Request
+from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.counts.dawa import STAGE1, WORKLOADS
 from lessnoise.mechanism.counts.greedy import greedy_weights
 from lessnoise.mechanism.families.frozen_matrix import FrozenMatrix

@@ -10,7 +10,7 @@ from lessnoise.mechanism.builders import (
     radial,
     zhao_gaussian,
 )
-from lessnoise.mechanism.catalogue import BEST, CATALOGUE, Request, build_all, choose_mechanism, find_mechanism
+from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
 from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, law_pure_epsilon
@@ -38,6 +38,7 @@ from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.radial_search import best_member
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
+from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import (
     draw_noise,
     grid_step,

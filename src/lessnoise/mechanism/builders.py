@@ -19,7 +19,7 @@ from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import log_gamma_ratio
-from lessnoise.mechanism.target import Target, representable
+from lessnoise.mechanism.request import Request, representable
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 OURS = "calibrated on the exact curve by lessnoise"
 
 
-def _gaussian(target: Target, name: str, sigma: float, source: str) -> Mechanism:
+def _gaussian(target: Request, name: str, sigma: float, source: str) -> Mechanism:
     return target.mechanism(name, Radial(target.dimension, 2.0, math.sqrt(2.0) * sigma), source)
 
 
-def _calibrated(target: Target, name: str, k: float, p: float) -> Mechanism:
+def _calibrated(target: Request, name: str, k: float, p: float) -> Mechanism:
     scale = radial_scale(
         dimension=target.dimension,
         k=k,
@@ -65,7 +65,7 @@ def r1smg(
     False
     """
     validation.choice("calibration", calibration, ("published", "exact"))
-    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     if calibration == "exact":
         return _calibrated(target, "r1smg", 1.0, 2.0)
     dimension = target.dimension
@@ -106,7 +106,7 @@ def classic_gaussian(
 
     The theorem is stated for epsilon < 1; beyond it the claim can fail, and :meth:`Mechanism.check` says so.
     """
-    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     if target.epsilon >= 1.0:
         warnings.warn(
             f"epsilon={target.epsilon:g} is not below 1, the range of the classic Gaussian theorem.",
@@ -130,7 +130,7 @@ def analytic_gaussian(
     >>> f"{analytic_gaussian(epsilon=1, delta=1e-5, sensitivity=1, shape=10).standard_deviation:.5f}"
     '3.73063'
     """
-    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     sigma = target.sensitivity * gaussian.gaussian_scale(target.epsilon, target.reserved_delta)
     return _gaussian(target, "analytic-gaussian", sigma, "Balle & Wang 2018, Theorem 9")
 
@@ -149,7 +149,7 @@ def zhao_gaussian(
     Variant 1 takes a = erfc^-1(2 delta); variant 2 avoids the inverse function and is a little larger.
     """
     validation.choice("variant", variant, (1, 2))
-    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     if variant == 1:
         from scipy.special import erfcinv
 
@@ -182,7 +182,7 @@ def l2_mechanism(
 
     See Joseph, Kulesza & Yu (ICML 2025) for the mechanism; the calibration here is on the exact curve.
     """
-    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     return _calibrated(target, "l2", target.dimension, 1.0)
 
 
@@ -202,7 +202,7 @@ def radial(
     >>> m.delta(1).upper <= 1e-6
     True
     """
-    target = Target.of(epsilon, delta, sensitivity, shape, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     k, p = validation.positive("k", k), validation.positive("p", p)
     Radial(k, p, 1.0).check_shape(target.shape)
     return _calibrated(target, f"radial(k={k:g}, p={p:g})", k, p)

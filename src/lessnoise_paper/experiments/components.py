@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import Request, validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import catalogue, families
-from lessnoise.mechanism.catalogue import Request
 from lessnoise.pca.layout import Layout
 from lessnoise.pca.ppca import ppca
 from lessnoise.pca.release import build_mechanism

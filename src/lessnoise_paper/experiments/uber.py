@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import validation
+from lessnoise import Request, validation
 from lessnoise.errors import ClaimWarning
 from lessnoise.guarantees import Guarantee, Neighbours
-from lessnoise.mechanism.catalogue import Request, find_mechanism
+from lessnoise.mechanism.catalogue import find_mechanism
 from lessnoise.mechanism.counts import Dawa
 from lessnoise.query import Answer, Histogram
 from lessnoise_paper.data import BOUNDS, synthetic_city, uber_pickups

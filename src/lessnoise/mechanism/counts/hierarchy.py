@@ -28,8 +28,8 @@ from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.request import representable
 from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
-from lessnoise.mechanism.target import representable
 from lessnoise.noise import check_out
 
 if TYPE_CHECKING:

@@ -23,17 +23,17 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.request import Request, representable
 from lessnoise.mechanism.sampling import noise_form
-from lessnoise.mechanism.target import representable
 from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
+    from lessnoise.mechanism.mechanism import Mechanism
 
 
 _ROUNDING = 2e-15  # relative error of mu: nine correctly rounded operations, all on positive numbers
@@ -144,22 +144,18 @@ def correlated_gaussian(
     It needs ``neighbours="add/remove"``: an individual who is *replaced* can raise some statistics and lower
     others, and nothing is gained.
     """
-    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    sensitivity, sizes = validation.sensitivity(sensitivity), validation.shape(shape)
-    relation = Neighbours.of(neighbours)
-    dimension = math.prod(sizes)
-    root = math.sqrt(dimension)
-    own_delta = noise_engine.reserved(delta, epsilon, dimension)
-    sigma, step = gaussian.gaussian_scale(epsilon, own_delta), 1e-13  # sigma = 1/mu
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
+    root, own_delta = math.sqrt(target.dimension), target.reserved_delta
+    sigma, step = gaussian.gaussian_scale(target.epsilon, own_delta), 1e-13  # sigma = 1/mu
     while True:
-        with representable(epsilon=epsilon, delta=delta, sensitivity=sensitivity):
-            unit = (0.5 * sensitivity * sigma) ** 2 * (root + 1.0)
+        with representable(epsilon=target.epsilon, delta=target.delta, sensitivity=target.sensitivity):
+            unit = (0.5 * target.sensitivity * sigma) ** 2 * (root + 1.0)
         law = CorrelatedGaussian(unit, unit * root)  # variances c^2 (sqrt d + 1)/(4 mu^2) and c^2 (d + sqrt d)/(4 mu^2)
-        if law_delta(law, dimension, sensitivity, epsilon, 0.0).upper <= own_delta:
+        if law_delta(law, target.dimension, target.sensitivity, target.epsilon, 0.0).upper <= own_delta:
             break
         sigma, step = sigma * (1.0 + step), 2.0 * step  # the last digits of the square roots
-    claim = Claim(epsilon, delta, relation, "Lebeda 2025 (arXiv 2408.06853) with Balle & Wang 2018, Theorem 9")
-    return Mechanism("correlated-gaussian", law, sizes, sensitivity, relation, claim)
+    source = "Lebeda 2025 (arXiv 2408.06853) with Balle & Wang 2018, Theorem 9"
+    return target.mechanism("correlated-gaussian", law, source)
 
 
 # Noise.

@@ -37,23 +37,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise import noise as noise_engine
-from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid_index, grid_law, integer_array
 from lessnoise.mechanism.families.discrete_sums import Terms, offsets, theta
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.request import Request, representable
 from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
-from lessnoise.mechanism.target import representable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lessnoise._common import Shape
+    from lessnoise.mechanism.mechanism import Mechanism
 
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian", "integer_array"]
@@ -315,9 +313,8 @@ def discrete_gaussian(
     >>> m.noise().dtype
     dtype('int64')
     """
-    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    sensitivity, sizes = validation.sensitivity(sensitivity), validation.shape(shape)
-    relation = Neighbours.of(neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
+    epsilon, delta, sensitivity = target.epsilon, target.delta, target.sensitivity
     budget = squared_budget(sensitivity)
     if budget == 0:
         raise InvalidInput(
@@ -332,18 +329,15 @@ def discrete_gaussian(
             "64-bit integers: use a larger epsilon or delta, or analytic_gaussian."
         )
 
-    own_delta = noise_engine.reserved(delta, epsilon, math.prod(sizes))
-
     def keeps(index: int) -> bool:
-        return delta_of(grid_law(index), math.prod(sizes), sensitivity, epsilon).upper <= own_delta
+        return delta_of(grid_law(index), target.dimension, sensitivity, epsilon).upper <= target.reserved_delta
 
     index = _first(keeps, grid_index(sigma * sigma))
     # A loss (N + 2z)/(2 sigma^2) meets epsilon at these sigma^2; just there delta has dips when sigma is small.
     dips = (grid_index(min((budget + 2 * z) / (2.0 * epsilon), 1e300)) + 1 for z in range(64))
     lower = next((dip for dip in dips if dip >= index or keeps(dip)), index)
     law = grid_law(index if lower >= index else _first(keeps, lower))
-    claim = Claim(epsilon, delta, relation, "calibrated on the exact curve by lessnoise")
-    return Mechanism("discrete-gaussian", law, sizes, sensitivity, relation, claim)
+    return target.mechanism("discrete-gaussian", law, "calibrated on the exact curve by lessnoise")
 
 
 def _first(keeps: Callable[[int], bool], start: int) -> int:

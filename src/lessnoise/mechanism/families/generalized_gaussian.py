@@ -34,18 +34,19 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import noise_form
 from lessnoise.mechanism.sums import log_sum_moment, sum_quantile
 from lessnoise.noise import Form, Independent, Integers, Real
 
 if TYPE_CHECKING:
     from lessnoise._common import Array, Shape
+    from lessnoise.mechanism.mechanism import Mechanism
 
 
 LARGEST_POWER = 100.0
@@ -269,18 +270,14 @@ def generalized_gaussian(
     >>> generalized_gaussian(epsilon=1, delta=1e-5, sensitivity=1, shape=50, p=1.5).check().holds
     True
     """
-    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
-    sensitivity, sizes = validation.sensitivity(sensitivity), validation.shape(shape)
-    relation = Neighbours.of(neighbours)
+    target = Request.of(epsilon, delta, sensitivity, shape, neighbours)
     p = GeneralizedGaussian(p, 1.0).p
-    dimension = math.prod(sizes)
-    exact = GeneralizedGaussian(p, 1.0).known(dimension) is not None
-    own = noise_engine.reserved(delta, epsilon, dimension)
-    unit = _exact_scale(p, dimension, epsilon, own) if exact else _bounded_scale(p, dimension, epsilon, own)
+    exact = GeneralizedGaussian(p, 1.0).known(target.dimension) is not None
+    scale = _exact_scale if exact else _bounded_scale
+    unit = scale(p, target.dimension, target.epsilon, target.reserved_delta)
     source = "calibrated on the exact curve by lessnoise" if exact else "calibrated on a proved bound by lessnoise"
-    law = GeneralizedGaussian(p, unit * sensitivity * (1.0 + 1e-15))
-    claim = Claim(epsilon, delta, relation, source)
-    return Mechanism(f"generalized-gaussian(p={p:g})", law, sizes, sensitivity, relation, claim)
+    law = GeneralizedGaussian(p, unit * target.sensitivity * (1.0 + 1e-15))
+    return target.mechanism(f"generalized-gaussian(p={p:g})", law, source)
 
 
 def _exact_scale(p: float, dimension: int, epsilon: float, delta: float) -> float:

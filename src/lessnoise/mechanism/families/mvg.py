@@ -19,7 +19,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian, orthonormal
-from lessnoise.mechanism.target import Target, representable
+from lessnoise.mechanism.request import Request, representable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -164,7 +164,7 @@ def mvg(
     """
     validation.choice("calibration", calibration, ("published", "exact"))
     validation.choice("mode", mode, MODES)
-    target = Target.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
+    target = Request.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
     if bound is None and calibration == "published":
         raise InvalidInput(
             "bound=None, but the published MVG needs it: pass the largest Frobenius norm that the value can have, "
@@ -206,7 +206,7 @@ def mgm(
     >>> m.check().holds, m.standard_deviation > 3.74
     (True, True)
     """
-    target = Target.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
+    target = Request.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
     rows, columns = (
         Deviations.constant(1.0, size) if scales is None else Deviations.of(_sized(scales, size, name), name)
         for scales, size, name in (
@@ -279,7 +279,7 @@ def _scaled(law: MatrixGaussian, factor: float, *, balanced: bool) -> MatrixGaus
     )
 
 
-def _exact(law: MatrixGaussian, target: Target, *, balanced: bool) -> MatrixGaussian:
+def _exact(law: MatrixGaussian, target: Request, *, balanced: bool) -> MatrixGaussian:
     """The least scale with sv_min(A) sv_min(B) >= D sigma, sigma that of the analytic Gaussian at D = 1."""
     delta = target.reserved_delta
     needed = target.sensitivity * gaussian.gaussian_scale(target.epsilon, delta)

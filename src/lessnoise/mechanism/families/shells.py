@@ -36,8 +36,8 @@ from lessnoise.mechanism.curve.lune import lune
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import noise_form
-from lessnoise.mechanism.target import Target
 from lessnoise.noise import Isotropic, ShellRadius
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def shells(
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:
         return Mechanism("shells", law, sizes, sensitivity, Neighbours.of(neighbours))
-    target = Target.of(epsilon, delta, sensitivity, sizes, neighbours)
+    target = Request.of(epsilon, delta, sensitivity, sizes, neighbours)
     law = calibrated(law, sensitivity=target.sensitivity, epsilon=target.epsilon, delta=target.reserved_delta)
     return target.mechanism("shells", law, OURS)
 

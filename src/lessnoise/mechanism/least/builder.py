@@ -20,7 +20,7 @@ from lessnoise.mechanism.least.bound.proof import Proof
 from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal, Ramp
 from lessnoise.mechanism.least.search import FAILURES, LARGEST_STAIRCASE, find
 from lessnoise.mechanism.least.staircase import design, solve
-from lessnoise.mechanism.target import Target
+from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
@@ -57,7 +57,7 @@ def least_noise(
     >>> m.check().holds
     True
     """
-    target, goal = Target.of(epsilon, delta, sensitivity, shape, neighbours), Goal.of(objective)
+    target, goal = Request.of(epsilon, delta, sensitivity, shape, neighbours), Goal.of(objective)
     answer = find(target.dimension, target.epsilon, target.reserved_delta, target.sensitivity, goal)
     design = Design(goal.name, answer.law.choice(target.dimension), answer.note)
     return replace(target.mechanism(LEAST_NOISE, answer.law, OURS), design=design)
@@ -76,7 +76,7 @@ def loss_lower_bound(
     >>> 1 <= best / bound < 1.01
     True
     """
-    target, goal = Target.of(epsilon, delta, sensitivity, shape, Neighbours.ADD_REMOVE), Goal.of(objective)
+    target, goal = Request.of(epsilon, delta, sensitivity, shape, Neighbours.ADD_REMOVE), Goal.of(objective)
     unit = proved_bound(target.dimension, target.epsilon, target.delta, goal)
     return float(unit * target.sensitivity ** (1.0 if goal.name == "l2" else 2.0) * (1.0 - 1e-15))
 

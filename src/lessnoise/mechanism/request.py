@@ -1,0 +1,122 @@
+"""What is asked of a mechanism: the arguments that every builder takes, checked once."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lessnoise import noise as noise_engine
+from lessnoise import validation
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.mechanism.least.objective import Goal
+from lessnoise.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lessnoise._common import Shape
+    from lessnoise.mechanism.law import Law
+
+
+@contextmanager
+def representable(**given: float) -> Iterator[None]:
+    """Around the formula of a scale: what overflows, or divides by a number that has become 0, is refused."""
+    try:
+        yield
+    except ArithmeticError:
+        values = ", ".join(f"{name}={value:g}" for name, value in given.items())
+        raise InvalidInput(f"{values} ask for noise that no double can hold: choose less extreme ones.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to protect, and how well. The optional fields serve the mechanisms that need them.
+
+    ``l1_sensitivity``: Laplace. ``k`` and ``p``: radial members, generalized Gaussian (p), product noise (k).
+    ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest
+    amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
+    holds whole numbers, for integer noise. ``objective``: what least noise makes small. ``counts``: the value is a
+    histogram on a line or a map, for H_b and DAWA. ``moved``: a replaced individual takes away at most half of the
+    l1 sensitivity and adds at most half, for H_b.
+    """
+
+    epsilon: float
+    delta: float
+    sensitivity: float
+    shape: tuple[int, ...]
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    l1_sensitivity: float | None = None
+    k: float | None = None
+    p: float | None = None
+    bound: float | None = None
+    entry_bound: float | None = None
+    integer: bool = False
+    objective: str = "squared"
+    counts: bool = False
+    moved: bool = False
+
+    def __post_init__(self) -> None:
+        for name, check in (("epsilon", validation.epsilon), ("delta", validation.delta)):
+            object.__setattr__(self, name, check(getattr(self, name)))
+        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
+        object.__setattr__(self, "shape", validation.shape(self.shape))
+        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        Goal.of(self.objective)
+        for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, validation.positive(name, getattr(self, name), math.inf))
+
+    @classmethod
+    def of(
+        cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Neighbours | str
+    ) -> Request:
+        """From the arguments of a builder, as callers write them.
+
+        >>> Request.of(1, 1e-6, 1, 10, "replace").shape
+        (10,)
+        """
+        return cls(epsilon, delta, sensitivity, shape, neighbours)  # type: ignore[arg-type]  # __post_init__ converts
+
+    @property
+    def dimension(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    @property
+    def l1(self) -> float:
+        """The l1 sensitivity, or the largest that the l2 sensitivity allows: sqrt(M) D."""
+        return self.l1_sensitivity if self.l1_sensitivity is not None else self._largest(1.0)
+
+    def _largest(self, p: float) -> float:
+        """The largest l_p norm of a vector of l2 norm D: D for p >= 2, D M^(1/p - 1/2) below."""
+        return float(self.sensitivity * self.dimension ** max(1.0 / p - 0.5, 0.0) * (1.0 + 1e-15))
+
+    @property
+    def reserved_delta(self) -> float:
+        """The delta to calibrate the noise at: what the finite machine adds (``delta_numeric``) is left free."""
+        return noise_engine.reserved(self.delta, self.epsilon, self.dimension)
+
+    def mechanism(self, name: str, law: Law, source: str) -> Mechanism:
+        """A mechanism for this request, with a source's claim to its target."""
+        claim = Claim(self.epsilon, self.delta, self.neighbours, source)
+        return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
+
+    def standard(self) -> dict[str, Any]:
+        """The arguments that most builders take."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "sensitivity": self.sensitivity,
+            "shape": self.shape,
+            "neighbours": self.neighbours,
+        }
+
+    def need(self, name: str, mechanism: str) -> float:
+        """An optional field that a mechanism cannot do without."""
+        value = getattr(self, name)
+        if value is None:
+            raise InvalidInput(f"{name}=None, but {mechanism} needs it: pass a positive number.")
+        return float(value)
