@@ -15,6 +15,7 @@ import lessnoise as ln
 from browser import CHROMIUM, browser
 from lessnoise import Request, explorer
 from lessnoise.cli import app
+from lessnoise.explorer import html_page
 from lessnoise.explorer.contrast import contrast, legible
 from lessnoise.mechanism.catalogue import find_mechanism
 from lessnoise.mechanism.curve import delta_of
@@ -100,7 +101,7 @@ def _settle(tab):
 def _functions(tab, *names):
     """The page's own functions, made visible."""
     tab.open("about:blank")
-    tab.run(explorer.program(f"globalThis.lnx = {{ {', '.join(names)} }};") + "true")
+    tab.run(html_page.program(f"globalThis.lnx = {{ {', '.join(names)} }};") + "true")
 
 
 def _rows(tab):

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise._later import offers
@@ -14,7 +13,8 @@ from lessnoise.composition.curves import Step, delta_of_steps, epsilon_of_steps,
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.harmless import shown
-from lessnoise.mechanism import Mechanism, values_drawn
+from lessnoise.mechanism import Mechanism
+from lessnoise.noise import machine_delta, with_machine
 
 SCHEMA = 1
 _MOST_STEPS = 10**12
@@ -118,11 +118,10 @@ class Composition(Plotted):
 
     # Privacy.
 
-    def delta_numeric(self, epsilon: float) -> float:
-        """What the finite machine adds to delta at an epsilon, over all releases: distances from the ideal add up."""
-        drawn = ((part.count, values_drawn(part.mechanism.law, part.mechanism.dimension)) for part in self.parts)
-        each = (count * noise_engine.delta_numeric(epsilon, values) for count, values in drawn)
-        return min(sum(each) * (1.0 + 1e-12), 1.0)
+    @property
+    def machine_distance(self) -> float:
+        """How far what a finite machine draws is from the ideal at most, over all releases: distances add up."""
+        return sum(part.count * part.mechanism.machine_distance for part in self.parts) * (1.0 + 1e-12)
 
     def delta(self, epsilon: float) -> Bracket:
         """Exact delta at an epsilon of all releases together, bracketed: optimistic and pessimistic losses."""
@@ -132,9 +131,14 @@ class Composition(Plotted):
         """Exact epsilon at a delta of all releases together, bracketed."""
         return epsilon_of_steps(self.steps, _delta_or_zero(delta))
 
+    def delta_numeric(self, epsilon: float) -> float:
+        """What the finite machine adds to delta at an epsilon."""
+        return machine_delta(epsilon, self.machine_distance)
+
     def guarantee(self, epsilon: float) -> Guarantee:
-        """What all releases together really give at an epsilon, on the safe side."""
-        return Guarantee(epsilon, self.delta(epsilon).upper, self.neighbours)
+        """What all releases together really give at an epsilon: delta with what the finite machine adds to it."""
+        exact = self.delta(epsilon)
+        return Guarantee(epsilon, with_machine(exact, epsilon, self.machine_distance).upper, self.neighbours)
 
     def within(self, epsilon: float, delta: float) -> bool:
         """Whether all releases together are proved to be (epsilon, delta)-DP; quick where it is far from close.

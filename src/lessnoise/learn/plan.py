@@ -62,30 +62,27 @@ class TrainingPlan:
         """All steps, or the first ``steps`` of them."""
         return self.mechanism.subsample(self.rate).repeat(self.steps if steps is None else steps)
 
-    def delta_numeric(self, epsilon: float, steps: int | None = None) -> float:
-        """What the cipher adds to delta: the words of the noise, and those that choose the samples."""
+    def machine_distance(self, steps: int | None = None) -> float:
+        """How far the words of the noise, and those that choose the samples, are from ideal ones at most."""
         count = self.steps if steps is None else steps
-        chosen = count * noise_engine.delta_numeric(epsilon, self.records)
-        return min(self.composition(count).delta_numeric(epsilon) + chosen * (1.0 + 1e-12), 1.0)
+        chosen = count * noise_engine.machine_distance(self.records) * (1.0 + 1e-12)
+        return self.composition(count).machine_distance + chosen
 
     def delta(self, epsilon: float, steps: int | None = None) -> Bracket:
         """Exact delta at an epsilon after all steps, or the first ``steps``; zero before the first."""
         if steps == 0:
             return Bracket(0.0, 0.0)
         exact = self.composition(steps).delta(epsilon)
-        return Bracket(exact.lower, noise_engine.total_delta(exact.upper, self.delta_numeric(epsilon, steps)))
+        return noise_engine.with_machine(exact, epsilon, self.machine_distance(steps))
 
     def epsilon(self, delta: float, steps: int | None = None) -> Bracket:
         """Exact epsilon at a delta after all steps, or the first ``steps``; zero before the first."""
         delta = validation.delta(delta)
         if steps == 0:
             return Bracket(0.0, 0.0)
-        composition = self.composition(steps)
-        exact = composition.epsilon(delta)
-        # The upper end is that of a smaller delta, so that the cipher's share fits in beside it.
-        numeric = 2.0 * self.delta_numeric(min(exact.upper, 700.0), steps)
-        reduced = math.nextafter(delta - numeric, 0.0)
-        upper = composition.epsilon(reduced).upper if reduced > 0.0 else math.inf
+        curve = self.composition(steps).epsilon
+        exact = noise_engine.epsilon_with_machine(curve, delta, self.machine_distance(steps))
+        upper = exact.upper
         if self.target is not None and delta >= self.target.delta and upper > self.target.epsilon:
             # Where the curve is flat epsilon is known less well than delta, for which the noise was chosen.
             upper = self.target.epsilon if self.delta(self.target.epsilon).upper <= self.target.delta else upper

@@ -44,5 +44,7 @@ def history(ledger: Ledger, points: int = 16, records: Sequence[Record] | None =
             compositions = list(known)
             together = total.touched(ledger.budget.neighbours)
             candidates = total.worst_compositions(totals, together, compositions.__getitem__)
-            moments.append(Moment(record.time, number, total.epsilon_spent(candidates, ledger.budget.delta).upper))
+            distance = total.machine_distance(totals, together, compositions.__getitem__)
+            spent = total.epsilon_spent(candidates, ledger.budget.delta, distance)
+            moments.append(Moment(record.time, number, spent.upper))
     return moments

@@ -161,13 +161,13 @@ class Ledger(Plotted):
         )  # its own partition is in all of them
         before = total.worst_compositions(totals, together, lookup)
         after = [Composition((*composition.parts, *asked.parts)) for composition in before] or [asked]
-        distance = total.machine_distance(totals, together, lookup) + 0.5 * asked.delta_numeric(0.0)
+        distance = total.machine_distance(totals, together, lookup) + asked.machine_distance
         if all(total.fits(composition, self.budget, distance) for composition in after):
             return
         delta = self.budget.delta
-        spent = total.epsilon_spent(before, delta).upper
+        spent = total.epsilon_spent(before, delta, distance - asked.machine_distance).upper
         remaining = max(self.budget.epsilon - spent, 0.0)
-        requested = max(total.epsilon_spent(after, delta).upper - spent, 0.0)
+        requested = max(total.epsilon_spent(after, delta, distance).upper - spent, 0.0)
         raise BudgetExceeded(
             f"the release would add epsilon={up(requested, 4)} at delta={up(delta)}, but {down(remaining, 4)} is left "
             f"of {self.budget} in ledger={self.path}: release less, with more noise, or from another budget.",
@@ -178,12 +178,12 @@ class Ledger(Plotted):
     # Reading.
 
     def spent(self) -> Bracket:
-        """Exact epsilon of everything so far at the ledger's delta, in the worst partition."""
-        return total.epsilon_spent(self.compositions(), self.budget.delta)
+        """Exact epsilon of everything so far at the ledger's delta, in the worst partition, with the machine's share."""
+        return total.epsilon_spent(*self._so_far(self.budget.delta))
 
     def spent_delta(self) -> Bracket:
-        """Exact delta of everything so far at the ledger's epsilon, in the worst partition."""
-        return total.delta_spent(self.compositions(), self.budget.epsilon)
+        """Exact delta of everything so far at the ledger's epsilon, in the worst partition, with the machine's share."""
+        return total.delta_spent(*self._so_far(self.budget.epsilon))
 
     def remaining(self) -> float:
         """What the budget has left over the total so far, as an epsilon at the ledger's delta, rounded down.
@@ -192,6 +192,13 @@ class Ledger(Plotted):
         and a larger one may fit too.
         """
         return max(self.budget.epsilon - self.spent().upper, 0.0)
+
+    def _so_far(self, parameter: float) -> tuple[list[Composition], float, float]:
+        """Everything, the epsilon or delta that is asked about, and the distance of all noise from the ideal."""
+        with self._store.reading() as found:
+            totals, together = found.totals(), total.touched(self.budget.neighbours)
+            distance = total.machine_distance(totals, together, self._lookup(found))
+            return self._worst(found, totals, together), parameter, distance
 
     def compositions(self) -> list[Composition]:
         """Everything so far, as one composition for each partition that could be the worst; under replace, each two."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lessnoise.composition import Composition, Part
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.mechanism import GeneralizedGaussian, Laplace, Law, Radial
+from lessnoise.noise import epsilon_with_machine, machine_delta, with_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -198,28 +199,27 @@ def fits(composition: Composition, budget: Guarantee, distance: float) -> bool:
     if most <= 1.0:
         return False
     epsilon = min(budget.epsilon, math.log(most))
-    added = (1.0 + math.exp(epsilon)) * distance * (1.0 + 1e-12)
-    return composition.within(epsilon, math.nextafter(budget.delta - added, 0.0))
+    return composition.within(epsilon, math.nextafter(budget.delta - machine_delta(epsilon, distance), 0.0))
 
 
 def machine_distance(totals: Totals, together: int, lookup: Lookup) -> float:
     """How far the noise is from the ideal at most, over the releases that any ``together`` partitions have seen."""
     by_partition = {
-        name: math.fsum(0.5 * count * lookup(description).delta_numeric(0.0) for description, count in counts.items())
+        name: math.fsum(count * lookup(description).machine_distance for description, count in counts.items())
         for name, counts in totals.items()
     }
     common = by_partition.pop(EVERYWHERE, 0.0)
     return common + math.fsum(sorted(by_partition.values(), reverse=True)[:together])
 
 
-def epsilon_spent(candidates: Iterable[Composition], delta: float) -> Bracket:
-    """Epsilon at the ledger's delta of the worst candidate."""
-    return _worst(composition.epsilon(delta) for composition in candidates)
+def epsilon_spent(candidates: Iterable[Composition], delta: float, distance: float) -> Bracket:
+    """Epsilon at the ledger's delta of the worst candidate, with what the finite machine adds to delta."""
+    return _worst(epsilon_with_machine(composition.epsilon, delta, distance) for composition in candidates)
 
 
-def delta_spent(candidates: Iterable[Composition], epsilon: float) -> Bracket:
-    """Delta at the ledger's epsilon of the worst candidate."""
-    return _worst(composition.delta(epsilon) for composition in candidates)
+def delta_spent(candidates: Iterable[Composition], epsilon: float, distance: float) -> Bracket:
+    """Delta at the ledger's epsilon of the worst candidate, with what the finite machine adds to it."""
+    return _worst(with_machine(composition.delta(epsilon), epsilon, distance) for composition in candidates)
 
 
 def _worst(brackets: Iterable[Bracket]) -> Bracket:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise._later import later
@@ -17,7 +18,8 @@ from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.objective import Design
-from lessnoise.mechanism.sampling import draw_noise
+from lessnoise.mechanism.sampling import draw_noise, values_drawn
+from lessnoise.noise import machine_delta, with_machine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,9 +113,24 @@ class Mechanism(Plotted):
         """Exact epsilon at a delta: the smallest epsilon of an (epsilon, delta) guarantee, bracketed."""
         return epsilon_of(self.law, self.dimension, self.sensitivity, validation.delta_or_zero(delta))
 
+    @property
+    def machine_distance(self) -> float:
+        """How far what a finite machine draws is from the ideal noise at most."""
+        return noise_engine.machine_distance(values_drawn(self.law, self.dimension))
+
+    def delta_numeric(self, epsilon: float) -> float:
+        """What the finite machine adds to delta at an epsilon."""
+        return machine_delta(epsilon, self.machine_distance)
+
     def guarantee(self, epsilon: float) -> Guarantee:
-        """What the mechanism really gives at an epsilon, on the safe side."""
-        return Guarantee(epsilon, self.delta(epsilon).upper, self.neighbours)
+        """What a release really gives at an epsilon, on the safe side: delta with what the finite machine adds to it.
+
+        >>> import lessnoise as ln
+        >>> f"{ln.laplace(epsilon=1, sensitivity=1, shape=3).guarantee(1).delta:.1e}"
+        '2.3e-32'
+        """
+        exact = self.delta(epsilon)
+        return Guarantee(epsilon, with_machine(exact, epsilon, self.machine_distance).upper, self.neighbours)
 
     def check(self) -> Verdict:
         """Compare the claim with the exact curve."""

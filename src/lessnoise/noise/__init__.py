@@ -8,8 +8,18 @@ from lessnoise.noise.compiled import KERNELS_LOADING, compiled_kernels
 from lessnoise.noise.core import add_noise, check_out, output_array, prepare_noise
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
 from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
-from lessnoise.noise.grid import Grid, can_keep, delta_numeric, reserved, total_delta
+from lessnoise.noise.grid import Grid
 from lessnoise.noise.job import Behind
+from lessnoise.noise.machine import (
+    can_keep,
+    delta_numeric,
+    epsilon_with_machine,
+    machine_delta,
+    machine_distance,
+    reserved,
+    total_delta,
+    with_machine,
+)
 from lessnoise.noise.matrix import Matrix
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
@@ -43,7 +53,10 @@ __all__ = [
     "check_out",
     "compiled_kernels",
     "delta_numeric",
+    "epsilon_with_machine",
     "laplace",
+    "machine_delta",
+    "machine_distance",
     "normal",
     "output_array",
     "power",
@@ -53,5 +66,6 @@ __all__ = [
     "reserved",
     "run_selftest",
     "total_delta",
+    "with_machine",
     "word_levels",
 ]

@@ -14,7 +14,7 @@ from lessnoise._display import Shown
 from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
-from lessnoise.mechanism import Mechanism, grid_step, values_drawn
+from lessnoise.mechanism import Mechanism, grid_step
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream
@@ -67,7 +67,7 @@ class Certificate(Shown):
             verdict = mechanism.check()
             exact, holds = verdict.exact, verdict.holds
         epsilon = 1.0 if mechanism.claim is None else mechanism.claim.epsilon
-        numeric = noise_engine.delta_numeric(epsilon, values_drawn(mechanism.law, mechanism.dimension))
+        numeric = noise_engine.machine_delta(epsilon, mechanism.machine_distance)
         return cls(
             mechanism,
             Guarantee(epsilon, noise_engine.total_delta(exact.upper, numeric), mechanism.neighbours),
