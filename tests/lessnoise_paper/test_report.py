@@ -12,12 +12,14 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.report import text
-from lessnoise.report.inline import colour_rules, inline_svg, night
+from lessnoise.report.inline import night
 from lessnoise_paper import Settings, registry, reproduce
 from lessnoise_paper import sections as words
 from lessnoise_paper.experiments.common import COUNT_QUERY
+from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
 from lessnoise_paper.sections import common
 from tests.helpers import browser, oracles
+from tests.helpers.colours import contrast
 from tests.helpers.outline import Outline
 
 pytestmark = pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
@@ -360,6 +362,11 @@ def test_the_count_query_is_the_papers():
 # The page.
 
 
+@pytest.mark.parametrize("verdict", ["holds", "fails"])
+def test_colours_of_verdicts_follow_the_page_and_stay_readable(verdict):
+    assert contrast(night(VERDICT_COLOURS[verdict]), night("#ffffff")) > 4.5
+
+
 @pytest.fixture(scope="module")
 def run(made, tmp_path_factory):
     """A whole report of the small computations."""
@@ -491,39 +498,3 @@ def test_the_page_works_by_keyboard_and_keeps_its_explorer(run):
         assert abs(tab.run("document.querySelector('#fig-4').getBoundingClientRect().top")) < 200
         assert tab.run("document.querySelectorAll('section.lnx').length") == 1
         assert tab.complaints == []
-
-
-# Pictures inside a page.
-
-
-def test_colours_follow_the_page_and_stay_readable():
-    def luminance(colour):
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    from lessnoise.report.canvas import COLOURS, INK
-    from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
-
-    paper = luminance(night("#ffffff"))
-    for colour in (INK, "#444444", *COLOURS.values(), VERDICT_COLOURS["holds"], VERDICT_COLOURS["fails"]):
-        contrast = (luminance(night(colour)) + 0.05) / (paper + 0.05)
-        assert contrast > 4.5, colour
-
-
-def test_an_inline_picture_keeps_its_ids_to_itself_and_its_colours_to_the_page():
-    image = (
-        b'<?xml version="1.0"?><svg viewBox="0 0 9 9" width="9pt"><metadata>x</metadata>'
-        b'<defs><path id="p" d="M0 0"/></defs><g clip-path="url(#p)">'
-        b'<use xlink:href="#p" style="fill: #CC6677"/></g></svg>'
-    )
-    shown = inline_svg(image, "a", "Three < four")
-    assert 'id="a-p"' in shown
-    assert 'xlink:href="#a-p"' in shown
-    assert "url(#a-p)" in shown
-    assert "fill: var(--c-cc6677)" in shown
-    assert "metadata" not in shown
-    assert 'aria-label="Three &lt; four"' in shown
-    rules = colour_rules(shown)
-    assert "--c-cc6677:#cc6677;" in rules
-    assert f"--c-cc6677:{night('#cc6677')};" in rules

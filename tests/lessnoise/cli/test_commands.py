@@ -253,7 +253,7 @@ def test_published_r1smg_needs_more_than_two_entries():
     assert "M=2" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["plan", "check", "release", "demo"])
+@pytest.mark.parametrize("command", ["plan", "check", "release"])
 def test_help_has_an_example(command):
     result = invoke(command, "--help")
     assert result.exit_code == 0
@@ -264,25 +264,6 @@ def test_the_installed_command_runs():
     arguments = [sys.executable, "-m", "lessnoise", "--version"]
     result = subprocess.run(arguments, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == f"lessnoise {ln.__version__}"
-
-
-def test_demo_writes_a_page_and_its_numbers_and_may_be_repeated(tmp_path):
-    folder = tmp_path / "made" / "here"
-    for _ in range(2):
-        result = invoke("demo", "--out", folder)
-        assert result.exit_code == 0, result.output
-    assert sorted(path.name for path in folder.iterdir()) == ["index.html", "numbers.json"]
-    numbers = json.loads((folder / "numbers.json").read_text())
-    assert [row["verdict"]["holds"] for row in numbers["rows"]].index(False) >= 7
-    assert "fails" in result.stdout
-
-
-def test_demo_leaves_foreign_files_alone(tmp_path):
-    (tmp_path / "index.html").write_text("mine")
-    result = invoke("demo", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "--force" in result.stderr
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_least_noise_is_the_default_and_the_first_row(tmp_path):

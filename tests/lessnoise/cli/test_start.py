@@ -86,12 +86,3 @@ def test_completion_can_be_installed():
         "import sys; sys.argv = ['lessnoise']; from lessnoise.cli import run; run()", _LESSNOISE_COMPLETE="source_bash"
     )
     assert "_LESSNOISE_COMPLETE" in script.stdout
-
-
-def test_paragraphs_of_help_fill_narrow_terminals():
-    """A docstring's own line ends are for readers of the source."""
-    result = CliRunner().invoke(app, ["study", "pca", "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"})
-    described = result.output.split("First as published")[1].split("Example:")[0]
-    lines = [line.strip() for line in described.strip().splitlines()]
-    assert len(lines) == 3
-    assert min(map(len, lines[:-1])) > 55

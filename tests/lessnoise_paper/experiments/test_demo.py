@@ -1,8 +1,5 @@
 import json
-import math
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -237,18 +234,3 @@ def test_headline_is_a_wide_small_png(result):
     image = plots.headline_figure(result)
     assert imread(BytesIO(image)).shape[:2] == (700, 1600)
     assert len(image) < 250_000
-
-
-def test_importing_the_report_loads_neither_scipy_nor_matplotlib():
-    heavy = "[m for m in ('scipy', 'matplotlib') if m in sys.modules]"
-    code = f"import sys, lessnoise.report, lessnoise_paper.commands; print({heavy})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(0.0, "0"), (999.96, "1000"), (1e-3, "0.001"), (123.456, "123.5"), (1e8, "1e8"), (math.inf, "infinite")],
-)
-def test_numbers_as_words(value, words):
-    assert text.number(value) == words

@@ -29,8 +29,6 @@ from lessnoise.mechanism.counts.hilbert import hilbert_order
 from lessnoise.mechanism.counts.inference import levels_of
 from lessnoise.mechanism.sampling import prepare_noise
 from lessnoise.noise import Stream
-from lessnoise_paper.data import synthetic_city
-from lessnoise_paper.experiments.uber import cell_counts
 
 SIGMAS = 6.5
 P_FLOOR = 1e-9
@@ -418,15 +416,6 @@ def test_single_cells_have_laplace_noise_of_the_second_stage(secure):
     for factor, right in ((1.0, True), (2 / 3, False), (3 / 2, False)):
         p = stats.kstest(noise, stats.laplace(scale=factor / 0.8).cdf, method="asymp").pvalue
         assert bool(p > P_FLOOR) is right
-
-
-def test_sparse_maps_lose_far_less_than_with_laplace_noise():
-    counts = cell_counts(synthetic_city(pickups=2000), ((40.0, 40.4), (-30.26, -29.74))).value
-    laplace = ln.laplace(epsilon=0.3, sensitivity=1, shape=counts.shape)
-    mechanism = ln.dawa(epsilon=0.3, shape=counts.shape)
-    rng = np.random.default_rng(5)
-    losses = [np.sum((mechanism.release(counts, rng).value - counts) ** 2) for _ in range(5)]
-    assert max(losses) < 0.3 * laplace.expected_loss
 
 
 def test_ranges_workload_serves_ranges_better_than_cells():
