@@ -138,6 +138,7 @@ def use(found):
         attempt(step)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 @pytest.mark.parametrize(("reader", "name", "values"), EXAMPLES, ids=NAMES)
 def test_a_damaged_description_is_refused_or_works(reader, name, values):

@@ -619,6 +619,7 @@ def start(*words, **options):
     )
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_run_without_a_word():
     reader, writer = os.pipe()
     os.close(reader)
@@ -652,6 +653,7 @@ def test_an_interrupt_outside_a_command_ends_the_run_too(monkeypatch):
     assert ended.value.code == 130
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
 def test_names_that_are_not_utf_8(tmp_path):
     name = os.fsdecode(bytes(tmp_path) + b"/\xff\xfe.npy")
@@ -667,6 +669,7 @@ def test_names_that_are_not_utf_8(tmp_path):
     assert b"wrote" in output
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_without_colour():
     process = start("check", "r1smg", *SHAPED, env={**os.environ, "NO_COLOR": "1", "COLUMNS": "40", "TERM": "xterm"})
     output, errors = process.communicate()

@@ -255,6 +255,7 @@ def pairs(mechanism):
     yield np.zeros(shape), -np.zeros(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_mechanism_gives_low_bits_away(name):
     mechanism, rng = MECHANISMS[name](), np.random.default_rng(3)
@@ -307,6 +308,7 @@ def test_outputs_are_whole_multiples_of_the_grid_whatever_the_value(name, dtype)
 # What is computed from measured numbers is computed from nothing else.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", STAGE1)
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_integrality_tells_nothing_of_dawa(noise, workload):
@@ -335,6 +337,7 @@ def tables():
     return np.vstack([base, np.zeros(3)]), np.vstack([base, [1 / 3, 0.6, 0.1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", sorted({*MATRIX, *PUBLISHED, *PURE, "least-noise", *SAMPLED}))
 def test_covariances_and_components_give_no_low_bits_away(mechanism):
     rng = np.random.default_rng(7)

@@ -69,6 +69,7 @@ def assert_upper_end(upper, exact):
 # What every section must have.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", registry.SECTIONS, ids=lambda section: section.name)
 def test_every_section_has_words_numbers_pictures_and_exact_privacy(section, made):
     work = made(section.experiment)
@@ -98,6 +99,7 @@ def test_every_table_and_figure_of_the_paper_is_there():
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_no_picture_is_made_for_nothing(made):
     for name in registry.EXPERIMENTS:
         if name in ("counts", "pca"):
@@ -384,6 +386,7 @@ def page(run):
     return (run.out / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_and_every_id_is_its_own(page):
     outline = Outline(page)
     assert outline.unbalanced == []
@@ -394,6 +397,7 @@ def test_the_page_is_well_formed_and_every_id_is_its_own(page):
     assert wanted <= set(ids), "every link of the contents leads somewhere"
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_from_elsewhere(page):
     outline = Outline(page)
     assert not outline.all("link")
@@ -405,6 +409,7 @@ def test_the_page_needs_nothing_from_elsewhere(page):
     assert not re.search(r"url\((?!#|.?data:)", page)
 
 
+@pytest.mark.slow
 def test_every_figure_has_alternative_text_with_a_number_and_a_caption(page, run):
     outline = Outline(page)
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
@@ -418,6 +423,7 @@ def test_every_figure_has_alternative_text_with_a_number_and_a_caption(page, run
     assert all("tabindex" in a for a in outline.all("div") if a.get("class") in ("card", "scroll")), "keys can scroll"
 
 
+@pytest.mark.slow
 def test_every_section_of_the_page_states_its_exact_privacy(page, run):
     parts = page.split('<section id="')[1:]
     named = {part.split('"', 1)[0]: part for part in parts}
@@ -428,6 +434,7 @@ def test_every_section_of_the_page_states_its_exact_privacy(page, run):
     assert page.count("Seeded releases are not private") == 1
 
 
+@pytest.mark.slow
 def test_the_summary_has_claims_beside_exact_values(page):
     summary = re.search(r'<section class="summary".*?</section>', page, flags=re.DOTALL).group(0)
     assert 4 <= summary.count("<li>") <= 6
@@ -437,6 +444,7 @@ def test_the_summary_has_claims_beside_exact_values(page):
     assert "delta above 0.999999" in summary
 
 
+@pytest.mark.slow
 def test_the_manifest_describes_every_file(run):
     manifest = json.loads((run.out / "manifest.json").read_text(encoding="utf-8"))
     there = {str(path.relative_to(run.out)) for path in run.out.rglob("*") if path.is_file()}
@@ -466,6 +474,7 @@ CUT_TABLES = """[...document.querySelectorAll(".scroll")]
     .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label"))"""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
 def test_a_browser_shows_the_page_without_complaints_on_any_screen(run):
     with browser.browser() as tab:
@@ -483,6 +492,7 @@ def test_a_browser_shows_the_page_without_complaints_on_any_screen(run):
         assert tab.complaints == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
 def test_the_page_works_by_keyboard_and_keeps_its_explorer(run):
     with browser.browser() as tab:

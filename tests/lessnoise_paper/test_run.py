@@ -229,6 +229,7 @@ def test_progress_is_heard(toy, tmp_path):
 # Processes.
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_numbers_as_one(tmp_path):
     settings, only = Settings(quick=True), ["fig-1", "fig-2"]
     heard = []

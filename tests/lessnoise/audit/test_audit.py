@@ -39,6 +39,7 @@ def too_many(trials, rate):
 # Bounds.
 
 
+@pytest.mark.slow
 @given(st.integers(1, 2000), st.floats(0.0, 1.0), st.floats(1e-6, 0.4))
 @settings(max_examples=60, deadline=None)
 def test_clopper_pearson_against_scipy(trials, share, error):
@@ -123,6 +124,7 @@ def black_box(sigma):
     return gaussian
 
 
+@pytest.mark.slow
 def test_false_alarms_over_a_thousand_audits_of_correct_mechanisms():
     """Each mechanism has exactly the claimed delta, so that every excess is a false alarm."""
     gaussian, laplace = tight_gaussian(), ln.laplace(epsilon=1, sensitivity=1, shape=1)
@@ -157,6 +159,7 @@ def test_no_release_is_used_twice():
     assert len(np.unique(noise.round(9))) > 0.999 * len(noise)
 
 
+@pytest.mark.slow
 def test_testing_on_the_training_releases_would_raise_false_alarms():
     """The split is needed: among useless attacks the best event looks good on the releases that chose it."""
     question, rounds, rng = Question(epsilon=0.0), 40, seeded()
@@ -182,6 +185,7 @@ def proved(rule, scores, truth):
 # Power.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_a_gaussian_at_nine_tenths_of_its_scale_is_found_within_a_million_releases(epsilon):
     right = ln.analytic_gaussian(epsilon=epsilon, delta=1e-3, sensitivity=1, shape=1)
@@ -243,6 +247,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS.keys())
 def test_the_catalogue(request_):
     judged = {}
@@ -257,6 +262,7 @@ def test_the_catalogue(request_):
     assert {name for name, refuted in judged.items() if refuted} == {"r1smg-published", "product-noise"}
 
 
+@pytest.mark.slow
 def test_the_record_of_claims(monkeypatch):
     monkeypatch.setattr("lessnoise.claims.record.noise_ratio", lambda mechanism: None)  # slow, and not asked for
     refuted, tried = [], 0
@@ -425,6 +431,7 @@ def run(*arguments):
         return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_command_line_refutes_the_published_r1smg_and_no_exact_one():
     target = ("--shape", 100, "--sensitivity", 1, "--epsilon", 1e-3, "--delta", 1e-5, "--samples", 4000, "--seed", 1)
     false = run("r1smg", "--calibration", "published", *target)

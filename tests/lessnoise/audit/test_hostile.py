@@ -156,6 +156,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignoring", IGNORING)
 def test_what_ignores_its_input_is_refuted_by_chance_only(ignoring):
     alarms = {
@@ -176,6 +177,7 @@ def test_what_ignores_its_input_is_refuted_by_chance_only(ignoring):
     assert max(alarms.values()) <= too_many(ROUNDS), alarms
 
 
+@pytest.mark.slow
 def test_many_audits_with_every_attack_at_once_raise_no_more_alarms_than_stated():
     """Also against built-in attacks, and with several workers."""
     rounds, alarms = 16, 0
@@ -195,6 +197,7 @@ def test_many_audits_with_every_attack_at_once_raise_no_more_alarms_than_stated(
     assert alarms <= too_many(rounds)
 
 
+@pytest.mark.slow
 def test_a_longer_audit_with_the_default_confidence():
     """At 99.9% none of these 24 is to be expected; an attack that knows the order of releases refutes each."""
     for ignoring in (constant, constant_rows, shown_size, counted_rows, numbered_rows, one_buffer):

@@ -50,6 +50,7 @@ def views(noise):
     return {"first": flat[:, 0], "last": flat[:, -1], "norm": np.linalg.norm(flat, axis=1), "sum": flat.sum(axis=1)}
 
 
+@pytest.mark.slow
 @every_law
 def test_batches_have_the_law_of_single_draws_and_no_other_scale(law, shape):
     rng = np.random.default_rng(1)
@@ -90,6 +91,7 @@ class Steps(Plain):
     norm = "l2"
 
 
+@pytest.mark.slow
 def test_a_new_isotropic_law_registers_one_function():
     @noise_form.register(Steps)
     def _(law, shape):

@@ -22,6 +22,7 @@ def of(findings, name, epsilon):
     return next(found for found in findings if found.name == name and found.claimed.epsilon == epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "delta", "tolerance"),
     [
@@ -41,6 +42,7 @@ def test_refuted_claims_have_the_known_delta(findings, name, epsilon, delta, tol
     assert found.noise_ratio < 1.0
 
 
+@pytest.mark.slow
 def test_everything_else_holds(findings):
     failing = {(found.name, found.claimed.epsilon) for found in findings if not found.verdict.holds}
     assert failing == {
@@ -59,6 +61,7 @@ def test_everything_else_holds(findings):
     }
 
 
+@pytest.mark.slow
 def test_the_noise_ratio_is_the_ratio_of_scales(findings):
     # Analytic sigma at (0.5, 1e-5) and (1, 1e-5); classic and Zhao sigmas by their formulas.
     exact = {
@@ -83,6 +86,7 @@ def test_a_pure_claim_and_integer_noise_have_no_ratio():
     assert noise_ratio(ln.discrete_gaussian(epsilon=1, delta=1e-5, sensitivity=1, shape=3)) is None
 
 
+@pytest.mark.slow
 def test_findings_describe_themselves(findings):
     for found in findings:
         values = json.loads(json.dumps(found.to_dict()))
@@ -112,6 +116,7 @@ def test_claims_at_a_setting_of_the_users():
     assert "mvg" not in found  # a vector has no matrix mechanism
 
 
+@pytest.mark.slow
 def test_the_command():
     runner = CliRunner()
     record = json.loads(runner.invoke(app, ["claims", "--json"]).stdout)

@@ -48,6 +48,7 @@ def test_plan_lists_certified_mechanisms_first_and_by_loss():
     assert {row["name"] for row in rows if not row["holds"]} == {"product-noise", "r1smg-published"}
 
 
+@pytest.mark.slow
 def test_plan_prints_every_mechanism_and_adds_a_radial_member():
     result = invoke("plan", "--shape", 20, *TARGET, "--k", 15, "--p", 1.5)
     assert result.exit_code == 0
@@ -55,6 +56,7 @@ def test_plan_prints_every_mechanism_and_adds_a_radial_member():
         assert name in result.stdout
 
 
+@pytest.mark.slow
 def test_plan_uses_the_given_l1_sensitivity():
     rows = json.loads(invoke("plan", "--shape", 100, *TARGET, "--l1-sensitivity", 1, "--json").stdout)["mechanisms"]
     laplace = next(row for row in rows if row["name"] == "laplace")
@@ -266,6 +268,7 @@ def test_the_installed_command_runs():
     assert result.stdout.strip() == f"lessnoise {ln.__version__}"
 
 
+@pytest.mark.slow
 def test_least_noise_is_the_default_and_the_first_row(tmp_path):
     target = ["--sensitivity", "1", "--epsilon", "4", "--delta", "1e-6"]
     plan = json.loads(run("plan", "--shape", "3", *target, "--optimality", "--json").stdout)
@@ -287,6 +290,7 @@ def test_an_l1_sensitivity_can_beat_the_least_noise(tmp_path):
     assert certificate["mechanism"]["name"] == "laplace"
 
 
+@pytest.mark.slow
 def test_frontier_prints_and_draws(tmp_path):
     picture = tmp_path / "frontier.svg"
     words = run(

@@ -71,6 +71,7 @@ def complete(*words):
     return result.stdout.split()
 
 
+@pytest.mark.slow
 def test_shells_complete_commands_mechanisms_and_values():
     assert {"plan", "check", "release"} <= set(complete(""))
     assert complete("check", "analytic") == ["analytic-gaussian"]

@@ -54,6 +54,7 @@ def test_discretised_gaussians_agree_with_one_gaussian(mu, count, target):
         assert together.delta(exact.middle).lower <= bracket.upper
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     mu=st.floats(1e-3, 4.0),
@@ -149,6 +150,7 @@ def test_any_law_with_a_curve_composes_and_infinite_losses_count():
 # Another library.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "steps", "published"), [(1.1, 1000, 0.5987), (1.1, 7032, 1.6362), (1.1, 7031, 1.6361), (0.5, 7031, None)]
 )
@@ -195,6 +197,7 @@ def simulated_losses(case: oracles.Case, count: int, samples: int, seed: int) ->
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "p"), [(6.0, 1.0), (5.0, 1.5), (2.0, 2.0), (1.0, 2.0)])
 def test_summed_losses_of_radial_noise(k, p):
     count, samples = 12, 400_000
@@ -263,6 +266,7 @@ def test_both_directions_of_sampling():
         assert bracket.lower - 5 * error <= mean <= bracket.upper + 5 * error
 
 
+@pytest.mark.slow
 def test_published_r1smg_composes_to_delta_one():
     with pytest.warns(ln.ClaimWarning):
         step = ln.r1smg(epsilon=0.71, delta=3.33e-7, sensitivity=1, shape=26010, calibration="published")

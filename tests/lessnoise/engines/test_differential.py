@@ -83,6 +83,7 @@ def compare_on_duckdb(rng, given, folder, some=1):
     return compared + assert_alike(of_csv(given), [("csv", file, None)], rng, names, some)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(frames.KINDS))
 def test_duckdb_gives_the_answers_of_numpy(kind, tmp_path):
     rng = generator(kind)
@@ -90,6 +91,7 @@ def test_duckdb_gives_the_answers_of_numpy(kind, tmp_path):
     assert compare_on_duckdb(rng, frame(rng, rows=40, kind=kind, users=users), tmp_path) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1])
 def test_tables_with_hardly_a_row(rows, tmp_path):
     rng = generator(rows)
@@ -116,6 +118,7 @@ def dask_sources(given, folder):
     yield "dask, parquet", as_parquet(given, folder), "dask"
 
 
+@pytest.mark.slow
 def test_spark_gives_the_answers_of_numpy(spark, tmp_path):
     rng = generator("spark")
     given = frame(rng, rows=40, kind="long decimal", users="texts")
@@ -161,6 +164,7 @@ def test_postgresql_gives_the_answers_of_numpy(postgres):
 # Users: whatever the engine, a user's rows count at most k times, and nobody else's choice depends on them.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", sorted(frames.USERS))
 def test_the_answer_is_a_sum_over_users(users, tmp_path):
     rng = generator(users)
@@ -220,6 +224,7 @@ def test_ids_of_several_types_are_refused(engine):
 # What was found, each on its own.
 
 
+@pytest.mark.slow
 def test_no_name_in_the_data_is_taken_for_one_of_ours(tmp_path):
     """Columns of such names lie about users and cells; each is asked for once, and is one of the others else."""
     rows = 50

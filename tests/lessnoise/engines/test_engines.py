@@ -162,6 +162,7 @@ def test_progress_is_reported(parquet):
     assert steps[-1][0].endswith(" rows")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # within Dask
 def test_dask(frame, table, parquet, csv, expected):
     dask = pytest.importorskip("dask", reason="dask is not installed")
@@ -192,6 +193,7 @@ def test_dask(frame, table, parquet, csv, expected):
             answer(MAP, dying)
 
 
+@pytest.mark.slow
 def test_spark(spark, table, parquet, csv, expected, tmp_path):
     from pyspark.sql import functions as f
 
@@ -215,6 +217,7 @@ def test_spark(spark, table, parquet, csv, expected, tmp_path):
         assert np.array_equal(answer(MAP, UBER, engine="spark").value, uber_counts())
 
 
+@pytest.mark.slow
 def test_postgresql(postgres, table, expected):
     fill(postgres, "Points", table)
     source = Postgres(postgres, table="public.Points")
@@ -264,6 +267,7 @@ def uber_counts():
     return np.histogram2d(table["Lon"].to_numpy(), table["Lat"].to_numpy(), bins=89, range=BOX)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(UBER is None, reason="$LESSNOISE_DATA names no folder with the Uber file of April 2014")
 def test_the_uber_file_on_duckdb_and_dask():
     counts = uber_counts()
@@ -292,6 +296,7 @@ def assert_bounded(before, after, unit, engine=None):
     assert np.linalg.norm(second.value - first.value) == second.sensitivity == second.l1_sensitivity == unit.rows
 
 
+@pytest.mark.slow
 def test_an_adversarial_user_with_a_million_rows(table):
     before, after = with_an_attacker(table, 10**6)
     unit = Unit("who", 25)

@@ -28,6 +28,7 @@ TRAININGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("multiplier", "rate", "steps"), TRAININGS)
 def test_gaussian_epsilon_is_that_of_dp_accounting(multiplier, rate, steps):
     from dp_accounting import dp_event
@@ -41,6 +42,7 @@ def test_gaussian_epsilon_is_that_of_dp_accounting(multiplier, rate, steps):
     assert ours.upper == pytest.approx(theirs, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("multiplier", "rate", "steps"), TRAININGS)
 def test_gaussian_epsilon_is_that_of_opacus(multiplier, rate, steps):
     prv = pytest.importorskip("opacus.accountants", reason=EXTRA).PRVAccountant()
@@ -50,6 +52,7 @@ def test_gaussian_epsilon_is_that_of_opacus(multiplier, rate, steps):
     assert ours.upper == pytest.approx(prv.get_epsilon(1e-5), rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "l2"])
 def test_calibration_ends_on_the_safe_side_and_is_tight(kind):
     setting = {"clip_norm": 2.0, "parameters": 50, "rate": 0.02, "steps": 300, "records": 1000}
@@ -72,6 +75,7 @@ def test_a_description_keeps_its_noise_without_a_target_and_is_rescaled_with_one
     assert rescaled.mechanism.law.scale == pytest.approx(named.mechanism.law.scale, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_published_training_shares_out_the_budget_and_does_not_keep_its_claim():
     with pytest.warns(ln.ClaimWarning, match="not below 1/M"):
         plan = learn.published_r1smg(1.795, 1e-5, clip_norm=1, parameters=26010, **MNIST)
@@ -176,6 +180,7 @@ def train(torch, private, epochs=1):
     return lines
 
 
+@pytest.mark.slow
 def test_training_learns_reports_epsilon_and_stops_at_the_plan(torch, parts):
     private = private_of(parts(), mechanism="gaussian", epsilon=8, delta=1e-4, epochs=4)
     lines = train(torch, private, 4)
@@ -241,6 +246,7 @@ def noises(torch, parts, mechanism, secure, draws=60):
     return np.array(found) * private.optimizer.expected_batch_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize(
     "mechanism",
@@ -381,6 +387,7 @@ def distributed_worker(rank, file, results):
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_distributed_training_adds_one_noise_to_the_common_sum(torch, tmp_path):
     context = torch.multiprocessing.get_context("spawn")
     results = context.Queue()

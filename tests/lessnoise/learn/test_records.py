@@ -266,6 +266,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ew"])
 @pytest.mark.parametrize("make", MODELS)
 def test_models_that_keep_records_apart_are_trained(make, mode):

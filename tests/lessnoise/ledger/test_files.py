@@ -76,6 +76,7 @@ assert len(opened) == 1, opened
 """
 
 
+@pytest.mark.slow
 def test_nothing_but_sqlite_opens_the_file(ledger, tmp_path):
     """To close it drops the locks of the whole process, also those of a thread in the midst of a spend."""
     command = [sys.executable, "-c", WATCHED, str(ledger.path), str(tmp_path / "spending.svg")]

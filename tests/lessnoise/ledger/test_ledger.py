@@ -152,6 +152,7 @@ def allowed_by_definition(history_, epsilon: float, delta: float) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(spends=st.lists(SPENDS, max_size=9), epsilon=st.sampled_from([0.7, 1.0, 1.6]))
 def test_any_interleaving_keeps_the_budget(tmp_path_factory, spends, epsilon):
@@ -193,6 +194,7 @@ def test_candidates_cover_every_partition(totals):
 # Processes.
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("trial", "rounds"), [("race", 6), ("kill", 25), ("storm", 12), ("fork", 12)])
 def test_races_kills_storms_and_forks(trial, rounds):

@@ -128,6 +128,7 @@ KINDS = {1: ln.compose(GAUSSIAN), 2: ln.compose(SMALLER), 3: ln.compose(LAPLACE)
 COUNTS = st.dictionaries(st.sampled_from(list(KINDS)), st.integers(1, 3), max_size=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(totals=st.dictionaries(st.sampled_from(["", "a", "b", "c", "d"]), COUNTS), together=st.sampled_from([1, 2]))
 def test_the_worst_is_among_the_candidates(totals, together):
@@ -141,6 +142,7 @@ def test_the_worst_is_among_the_candidates(totals, together):
     assert found.upper <= expected.upper
 
 
+@pytest.mark.slow
 def test_thousands_of_partitions_have_few_candidates():
     """Each with noise of its own: Gaussians are ordered by mu, Laplace noise by its scale; the rest is not composed."""
     kinds = {}

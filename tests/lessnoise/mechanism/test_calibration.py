@@ -85,6 +85,7 @@ R1SMG = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "epsilon", "delta"), R1SMG)
 def test_exact_r1smg(dimension, epsilon, delta):
     assert_kept_and_tight(ln.r1smg(**target(epsilon, delta, dimension), calibration="exact"))
@@ -106,6 +107,7 @@ RADIAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "k", "p", "epsilon", "delta"), RADIAL)
 def test_radial(dimension, k, p, epsilon, delta):
     mechanism = ln.radial(**target(epsilon, delta, dimension), k=k, p=p)
@@ -113,6 +115,7 @@ def test_radial(dimension, k, p, epsilon, delta):
     assert (mechanism.law.k, mechanism.law.p) == (k, p)
 
 
+@pytest.mark.slow
 @settings(max_examples=18, deadline=None, derandomize=True)
 @given(
     st.sampled_from([1, 2, 5, 60, 10**4, 10**9]),
@@ -132,6 +135,7 @@ def test_any_target_is_kept(dimension, log_epsilon, log_delta, sensitivity, name
     assert_kept_and_tight(mechanism, 2 * TIGHT)
 
 
+@pytest.mark.slow
 def test_the_scale_is_proportional_to_the_sensitivity():
     unit = radial_scale(dimension=30, k=20, p=1.2, epsilon=0.7, delta=1e-6, sensitivity=1.0)
     for sensitivity in (1e-6, 0.3, 7.0, 1e9):
@@ -139,6 +143,7 @@ def test_the_scale_is_proportional_to_the_sensitivity():
         assert scale == pytest.approx(unit * sensitivity, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_noise_falls_with_either_budget():
     for k, p in ((30, 1.0), (1, 2.0), (20, 1.5)):
         losses = [ln.radial(**target(epsilon, 1e-6, 30), k=k, p=p).expected_loss for epsilon in (0.1, 0.5, 1, 3)]
@@ -156,6 +161,7 @@ def test_radial_members_reproduce_the_named_mechanisms():
     assert ln.radial(**arguments, k=1, p=2).law == ln.r1smg(**arguments, calibration="exact").law
 
 
+@pytest.mark.slow
 def test_the_best_member_beats_the_gaussian_as_published():
     # Minimum over (k, p) of E||n||^2 relative to the analytic Gaussian at (1, 1e-6): 0.515 for M = 10. Any one member
     # is at least that, and a coarse grid comes within a few percent.

@@ -129,6 +129,7 @@ def test_the_least_noise_of_a_vanishing_epsilon_is_nearly_uniform_in_a_ball(epsi
     assert "the shell mechanism was left out" in found.design.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "dimension"),
     [(1e-300, 1e-200, 20), (1e-12, 1e-50, 20), (1e-12, 1e-200, 100), (1e-300, 0.999, 7), (1e5, 1e-200, 2000)],

@@ -182,6 +182,7 @@ def test_extreme_laplace_quantile_is_finite_and_above_a_lesser_one(dimension):
     assert found[-1] < 4.0 * found[-2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [3, 20, 400])
 def test_laplace_losses_by_simulation(dimension):
     rng = np.random.default_rng(dimension)

@@ -75,12 +75,14 @@ both_sources = pytest.mark.parametrize("source_name", SOURCES)
 # Radius, coordinates, direction.
 
 
+@pytest.mark.slow
 @every_case
 def test_radius_law_and_scale(family, source_name):
     radii = np.linalg.norm(sample(family, source_name), axis=1)
     assert_scale(radii, lambda scale: lambda r: radius_cdf(case(family)._replace(scale=scale), r), case(family).scale)
 
 
+@pytest.mark.slow
 @every_case
 def test_coordinate_law(family, source_name):
     values = sample(family, source_name)
@@ -168,6 +170,7 @@ def log_radii(radius, count, seed):
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.006, 0.3, 1.0, 2.7, 40.0, 1e4, 5e8])
 def test_gamma_radii(shape):
     logs = log_radii(GammaRadius(shape, 1.0, 1.0), 600, seed=5)

@@ -65,6 +65,7 @@ DTYPES = (np.float64, np.float32)
 # The tables: the four inequalities that make the rejection exact.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSITIES)
 def test_tables_satisfy_the_four_inequalities_exactly(name):
     density = DENSITIES[name]()
@@ -208,6 +209,7 @@ def test_wishart_doubts_over_several_blocks_are_settled(monkeypatch):
     np.testing.assert_array_equal(fast, slow)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e3), st.integers(0, 2**32), st.floats(1.0, 40.0), st.integers(0, 20))
 def test_exact_and_fast_agree_for_any_value_and_scale(value, scale, seed, p, bits):
@@ -348,6 +350,7 @@ print(bool(compiled._state.ready), float(y.sum()))
 """
 
 
+@pytest.mark.slow
 def test_numba_missing_or_without_a_cache_folder_is_no_obstacle():
     expected = add_noise(Independent(normal(), Real.exactly(1.0)), np.zeros(3000), seeded(1)).sum()
     missing = run_python(PROGRAM.format(before="sys.modules['numba'] = None"))

@@ -65,6 +65,7 @@ INDEPENDENT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDEPENDENT)
 @pytest.mark.parametrize(("dtype", "path"), [(np.float64, "numba"), (np.float64, "numpy"), (np.float32, "numba")])
 def test_independent_noise_has_its_law(name, dtype, path):
@@ -94,6 +95,7 @@ RADII = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RADII)
 def test_radial_noise_has_its_radius_and_no_direction(name):
     radius, cdf = RADII[name]
@@ -398,6 +400,7 @@ def test_selftest_passes_and_sees_faults():
         assert not all(c.passed for c in selftest.run(seconds=600.0, values=1 << 24, fault=fault))
 
 
+@pytest.mark.slow
 def test_selftest_command_reports_and_exits(monkeypatch):
     result = CliRunner().invoke(app, ["selftest", "--seconds", "0.2", "--json"])
     assert result.exit_code == 0

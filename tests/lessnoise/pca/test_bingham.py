@@ -23,6 +23,7 @@ def bingham_second_moments(falls):
     return np.array([np.sum(weights * points[i] ** 2) for i in range(3)]) / weights.sum()
 
 
+@pytest.mark.slow
 def test_the_vector_sampler_has_the_known_moments():
     falls = np.array([0.0, 2.0, 5.0])
     exact = bingham_second_moments(falls)
@@ -34,6 +35,7 @@ def test_the_vector_sampler_has_the_known_moments():
     assert abs(squares[:, 0].mean() - 0.886) > 20 * errors[0]  # what dividing by the envelope would give
 
 
+@pytest.mark.slow
 def test_it_turns_with_the_matrix_and_needs_no_scale():
     rng = np.random.default_rng(1)
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
@@ -42,6 +44,7 @@ def test_it_turns_with_the_matrix_and_needs_no_scale():
     np.testing.assert_allclose(draws.mean(axis=0), bingham_second_moments(np.array([0.0, 2, 5])), atol=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.0, 1e-9, 1e6])
 def test_extreme_strengths(strength):
     draws = np.array(
@@ -92,6 +95,7 @@ def test_the_envelope_covers_the_density():
         assert logs.max() > -1.0  # and it is no more than it has to be
 
 
+@pytest.mark.slow
 def test_gibbs_frames_have_the_exact_law_in_three_dimensions():
     # A plane in R^3 is its normal u, and tr(V^T S V) = tr S - u^T S u: the normal is a Bingham vector of -S.
     values, rng = np.array([0.0, 2.0, 5.0]), np.random.default_rng(2)
@@ -106,6 +110,7 @@ def test_gibbs_frames_have_the_exact_law_in_three_dimensions():
     assert abs(squares[:, 0].mean() - 1 / 3) > 10 * errors[0]  # it has left its uniform start
 
 
+@pytest.mark.slow
 def test_one_by_one_each_component_is_a_bingham_vector_in_the_complement():
     from scipy.special import ive
 
@@ -125,6 +130,7 @@ def test_one_by_one_each_component_is_a_bingham_vector_in_the_complement():
     assert np.std(shifts) > 0.3  # it is a draw, not the maximum
 
 
+@pytest.mark.slow
 def test_full_frames_are_uniform():
     # tr(V^T S V) = tr S for every orthogonal V.
     rng = np.random.default_rng(3)
@@ -132,6 +138,7 @@ def test_full_frames_are_uniform():
     assert np.mean(entries) == pytest.approx(0.5, abs=0.06)
 
 
+@pytest.mark.slow
 def test_the_diagnostics_tell_a_moving_chain_from_a_settled_one():
     rng = np.random.default_rng(4)
     settled = sample_frame(np.diag([9.0, 5, 1, 0]), 2, rng, sweeps=400)
@@ -141,6 +148,7 @@ def test_the_diagnostics_tell_a_moving_chain_from_a_settled_one():
     assert moving.split_shift > 2 * 5 or moving.effective_draws < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("neighbours", "factor"), [("replace", 0.5), ("add/remove", 1.0)])
 def test_one_component_keeps_pure_privacy_between_the_worst_neighbours(neighbours, factor):
     # ln of the densities of the law, by quadrature, for G = diag(3, 2, 1) with and without one row, or another one.
@@ -196,6 +204,7 @@ def test_mod_sulq_has_the_known_deviation_and_wastes_noise():
     assert ln.Mechanism.from_json(published.to_json()) == published
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 10, 50])
 def test_wishart_noise_often_fails_to_dominate_a_record(size):
     mechanism = ln.wishart(epsilon=1, features=size, records=1)

@@ -38,6 +38,7 @@ ESTIMATORS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [
@@ -156,6 +157,7 @@ def test_sums_are_those_of_the_clipped_rows(data, clip, limits):
 # Noise: accept the true scale, reject two thirds and three halves of it.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "options"),
     [
@@ -245,6 +247,7 @@ def test_at_huge_epsilon_it_is_scikit_learns_pca(digits):
     np.testing.assert_allclose(back, public.inverse_transform(public.transform(table)), atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", ["least-noise", "analytic-gaussian", "mod-sulq", "wishart", "mvg", "ppca", "ppca-one-by-one"]
 )
@@ -276,6 +279,7 @@ def test_more_epsilon_explains_more(digits, mechanism):
 # Sources of rows.
 
 
+@pytest.mark.slow
 def test_every_source_gives_the_same_components(digits, tmp_path):
     import pandas
     import polars
@@ -397,6 +401,7 @@ def test_an_empty_ledger_stops_a_fit_before_noise(ledger, monkeypatch):
     assert ledger.count() == 0
 
 
+@pytest.mark.slow
 def test_a_search_pays_for_every_fit(ledger, digits):
     table, labels = digits[0][:300], digits[1][:300]
     pipeline = make_pipeline(

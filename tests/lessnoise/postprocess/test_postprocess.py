@@ -60,6 +60,7 @@ def james_stein_risk(dimension, distance):
     return squared - 2 * distance**2 * (weights * (mass - c * inverse)).sum() + distance**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [3, 4, 10, 100])
 @pytest.mark.parametrize("distance", [0.0, 1.0, 3.0, 10.0, 30.0])
 def test_james_stein_dominates_at_its_exact_risk(dimension, distance):

@@ -53,6 +53,7 @@ def never_exceeded(query, others, one, other, rows=1):
             assert total <= Fraction(stated.l1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400)
 @given(st.data(), st.lists(ENDS, min_size=1, max_size=3), st.sampled_from([1, 1, 3]))
 def test_no_row_moves_a_sum_by_more_than_is_stated(data, bounds, rows):
@@ -109,6 +110,7 @@ def test_no_row_moves_a_mean_by_more_than_is_stated(data, size, rows):
 ROW = st.lists(st.floats(-3, 3), min_size=3, max_size=3)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.data(), st.integers(1, 3), st.sampled_from([1, 1, 3]), st.floats(0.01, 3), st.booleans())
 def test_no_row_moves_a_gram_matrix_by_more_than_is_stated(data, size, rows, bound, boxed):

@@ -290,6 +290,7 @@ def test_an_adversarial_user_moves_the_answer_by_at_most_the_sensitivity(others,
     assert counts.value.sum() == sum(usable)  # no more rows are lost than need be
 
 
+@pytest.mark.slow
 def test_rows_of_a_user_are_chosen_uniformly():
     data = {"who": np.zeros(6, dtype=int), "x": np.array([0.0, 0.0, 1.0, 2.0, 2.0, 2.0])}
     query = Histogram.grid(["x"], bins=(3,), bounds=[(0, 3)])

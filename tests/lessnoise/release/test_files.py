@@ -213,6 +213,7 @@ print(seen)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that are killed")
 @pytest.mark.parametrize("trials", [0, 60])
 def test_killed_replacements_never_leave_two_that_do_not_belong_together(tmp_path, trials):
@@ -278,6 +279,7 @@ def special(kind, folder):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="files of other kinds")
 @pytest.mark.parametrize("role", ["array", "certificate", "picture"])
 @pytest.mark.parametrize("kind", ["pipe", "socket", "dangling", "device", "link"])

@@ -123,6 +123,7 @@ def test_memory_that_the_noise_needs_beside_its_output_is_there_before_the_payme
     assert ledger.count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
 @pytest.mark.parametrize("command", ["release", "histogram"])
 def test_a_disk_without_room_costs_nothing(ledger, tmp_path, command):
@@ -169,6 +170,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_can_be_written_and_drawn(name, tmp_path):
     axes = [ln.Axis(name, keys=[name, "other"]), ln.Axis("a", bins=2, bounds=(0, 1))]
@@ -333,6 +335,7 @@ def test_an_interrupt_after_the_payment_has_the_code_of_a_payment(ledger, tmp_pa
     assert "is lost" in one_sentence(release(tmp_path), 4)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize(("paid", "code"), [(True, 4), (False, 143)])
 def test_the_system_ends_a_run_in_order(ledger, tmp_path, paid, code):

@@ -184,6 +184,7 @@ def test_a_file_in_c_order_is_read_part_by_part_and_one_in_fortran_order_whole(t
         assert isinstance(array, np.ndarray)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="how memory is counted")
 def test_a_large_array_takes_little_memory(tmp_path):
     """The peak is far below the array and the same for one four times as large."""

@@ -221,6 +221,7 @@ def test_command_refuses_options(trips, tmp_path, more, words):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_unreadable_data_leaves_nothing_behind(trips, tmp_path):
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 and nothing else")

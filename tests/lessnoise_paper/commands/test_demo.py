@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from lessnoise.cli import app
@@ -11,6 +12,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_demo_writes_a_page_and_its_numbers_and_may_be_repeated(tmp_path):
     folder = tmp_path / "made" / "here"
     for _ in range(2):

@@ -98,6 +98,7 @@ def test_results_survive_json_and_are_drawn_from_it(study, small_table):
             assert len(draw(stored).axes) >= 2
 
 
+@pytest.mark.slow
 def test_the_digits_in_one_call():
     found = digits_study(repetitions=1, epsilons=(1.6,))
     assert found["shape"] == [1797, 64]
@@ -122,6 +123,7 @@ def test_a_wide_table_has_its_leading_components_alone(monkeypatch, small_table)
     assert point.accuracy == pytest.approx(wide.baseline, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_command_writes_numbers_and_pictures(monkeypatch, small_table, tmp_path):
     monkeypatch.setattr(tables, "feature_table", lambda name, data: small_table)
     out = tmp_path / "study"

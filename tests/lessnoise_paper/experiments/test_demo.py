@@ -48,23 +48,27 @@ def html():
     return page()
 
 
+@pytest.mark.slow
 def test_every_mechanism_takes_part_and_has_its_colour(result):
     assert {row.key for row in result.rows} == KEYS == set(canvas.COLOURS) == set(canvas.LINES)
     assert len(set(canvas.COLOURS.values())) == len(KEYS)
 
 
+@pytest.mark.slow
 def test_progress_counts_up_to_the_end(result, steps):
     total = steps[0][2]
     assert [done for _, done, _ in steps] == list(range(total + 1))
     assert steps[-1] == ("done", total, total)
 
 
+@pytest.mark.slow
 def test_those_that_keep_the_promise_come_first_by_expected_loss(result):
     order = [(not row.holds, row.expected_loss) for row in result.rows]
     assert order == sorted(order)
     assert [row.holds for row in result.rows] == [True] * 9 + [False] * 3
 
 
+@pytest.mark.slow
 def test_certified_rows_keep_the_one_target(result):
     for row in result.rows:
         if row.holds:
@@ -73,6 +77,7 @@ def test_certified_rows_keep_the_one_target(result):
             assert row.target_delta.lower <= result.target.delta
 
 
+@pytest.mark.slow
 def test_published_r1smg_fails_by_the_known_amount(result):
     row = result.row("r1smg-published-paper")
     assert (row.verdict.claimed.epsilon, row.verdict.claimed.delta) == (PAPER_EPSILON, PAPER_DELTA)
@@ -84,6 +89,7 @@ def test_published_r1smg_fails_by_the_known_amount(result):
     assert result.row("r1smg-published").verdict.exact.lower > 0.999
 
 
+@pytest.mark.slow
 def test_observed_losses_are_those_of_the_maps_and_plausible(result):
     for row in result.rows:
         noise = row.released - result.counts.value
@@ -94,6 +100,7 @@ def test_observed_losses_are_those_of_the_maps_and_plausible(result):
         assert row.loss_quantiles[1] == row.mechanism.loss_quantile(QUANTILES[1])
 
 
+@pytest.mark.slow
 def test_curves_fall_and_agree_with_the_verdicts(result):
     for row in result.rows:
         epsilons, deltas = np.array(row.curve).T
@@ -104,6 +111,7 @@ def test_curves_fall_and_agree_with_the_verdicts(result):
             assert at == pytest.approx(row.target_delta.upper, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_rounding_returns_the_raw_table_as_often_as_expected(result):
     found = {item.key: item for item in result.reconstructions}
     assert set(found) == {"least-noise", "product-noise", "r1smg-published", "r1smg-published-paper"}
@@ -112,6 +120,7 @@ def test_rounding_returns_the_raw_table_as_often_as_expected(result):
     assert 0.003 < found["r1smg-published-paper"].share < 0.03
 
 
+@pytest.mark.slow
 def test_rounding_is_the_same_as_noise_below_one_half(result):
     mechanism, rng = result.row("r1smg-published-paper").mechanism, np.random.default_rng(5)
     agreed = set()
@@ -123,6 +132,7 @@ def test_rounding_is_the_same_as_noise_below_one_half(result):
     assert agreed == {True, False}
 
 
+@pytest.mark.slow
 def test_same_seed_same_releases_another_seed_others(result):
     again, other = run_demo(seed=0), run_demo(seed=1)
     for row in result.rows:
@@ -131,6 +141,7 @@ def test_same_seed_same_releases_another_seed_others(result):
     assert np.array_equal(result.counts.value, other.counts.value)
 
 
+@pytest.mark.slow
 def test_no_two_mechanisms_share_a_stream(result):
     directions = [row.released - result.counts.value for row in result.rows]
     for i, first in enumerate(directions):
@@ -138,6 +149,7 @@ def test_no_two_mechanisms_share_a_stream(result):
             assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.1
 
 
+@pytest.mark.slow
 def test_to_dict_is_json_and_says_what_it_is(result):
     values = json.loads(json.dumps(result.to_dict()))
     assert values["data"] == "synthetic city"
@@ -147,6 +159,7 @@ def test_to_dict_is_json_and_says_what_it_is(result):
     assert values["target"] == {"epsilon": 0.5, "delta": 1e-7, "neighbours": "replace"}
 
 
+@pytest.mark.slow
 def test_the_papers_setting_as_target_is_not_listed_twice():
     keys = [row.key for row in run_demo(PAPER_EPSILON, PAPER_DELTA).rows]
     assert sorted(keys) == sorted(KEYS - {"r1smg-published-paper"})
@@ -165,6 +178,7 @@ def test_errors_name_the_argument(arguments, words):
         run_demo(**arguments)
 
 
+@pytest.mark.slow
 def test_page_is_well_formed_self_contained_and_described(html, result):
     outline = Outline(html)
     assert outline.unbalanced == outline.open == []
@@ -180,6 +194,7 @@ def test_page_is_well_formed_self_contained_and_described(html, result):
     assert len(html.encode()) < 3_000_000
 
 
+@pytest.mark.slow
 def test_page_tells_the_truth(html, result):
     words = Outline(html).words
     paper = result.row("r1smg-published-paper")
@@ -194,6 +209,7 @@ def test_page_tells_the_truth(html, result):
         assert text.number(row.standard_deviation) in words
 
 
+@pytest.mark.slow
 def test_page_and_pictures_are_reproducible(html):
     def timeless(text):
         return re.sub(r"computed in \d+ s", "", text)
@@ -201,6 +217,7 @@ def test_page_and_pictures_are_reproducible(html):
     assert timeless(page()) == timeless(html)
 
 
+@pytest.mark.slow
 def test_numbers_on_the_page_follow_the_result(html):
     other = Outline(page(epsilon=2.0, delta=1e-5, seed=4)).words
     assert "epsilon = 2 and delta = 1e-5" in other
@@ -209,6 +226,7 @@ def test_numbers_on_the_page_follow_the_result(html):
     assert "(0.5, 1e-7)" in Outline(html).words
 
 
+@pytest.mark.slow
 def test_maps_share_one_scale_and_show_negatives_as_zero(result):
     from io import BytesIO
 
@@ -226,6 +244,7 @@ def test_maps_share_one_scale_and_show_negatives_as_zero(result):
     assert np.array_equal(cells[result.counts.value == 1], shown[released < 0][: (result.counts.value == 1).sum()])
 
 
+@pytest.mark.slow
 def test_headline_is_a_wide_small_png(result):
     from io import BytesIO
 

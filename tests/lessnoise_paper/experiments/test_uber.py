@@ -251,6 +251,7 @@ def test_files_have_their_formats(files):
         assert content.startswith(start[name.rsplit(".", 1)[1]])
 
 
+@pytest.mark.slow
 def test_one_command_writes_all_and_replaces_only_its_own(tmp_path):
     out = tmp_path / "new" / "study"
     arguments = ["study", "uber", "--data", "synthetic", "--quick", "--repetitions", "2", "--out", str(out), "--json"]

@@ -158,6 +158,7 @@ def test_stiefel_entries_have_the_law_of_a_uniform_direction():
 # Noise on a random basis.
 
 
+@pytest.mark.slow
 def test_rank_one_is_r1smg():
     mechanism = ln.r1smg(epsilon=1e-3, delta=1e-5, sensitivity=1, shape=8, calibration="published")
     sigma_star = mechanism.expected_loss
@@ -173,6 +174,7 @@ def test_rank_one_is_r1smg():
     assert variance_p_value(signed, sigma_star * 3 / 2) < NEVER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "rank"), [(7, 3), (5, 5), (12, 2)])
 def test_equal_eigenvalues_are_the_radial_member(dimension, rank):
     eigenvalue = 2.5

@@ -38,6 +38,7 @@ def angle_by_quadrature(theta0, dimension):
         return constant * mp.quad(lambda u: mp.sin(top - u) ** (dimension - 2), [*points, top])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [3, 4, 10, 101, 10**4, 10**6, 10**9])
 @pytest.mark.parametrize("deviations", [0.0, 1e-3, 0.3, 2.0, 8.0])
 def test_angle_probability_is_the_integral_of_the_density(dimension, deviations):

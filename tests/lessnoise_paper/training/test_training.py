@@ -178,6 +178,7 @@ def test_batches_of_an_ensemble_are_poisson_samples(torch):
     assert np.abs(counts - 24).max() < 7.5 * math.sqrt(24)
 
 
+@pytest.mark.slow
 def test_a_short_run_learns_resumes_and_refuses_other_settings(torch, tmp_path):
     """One epoch at a time on 300 records; interrupted and resumed is the same as in one go."""
     from lessnoise_paper.training.run import runs_of, train_case
@@ -200,6 +201,7 @@ def test_a_short_run_learns_resumes_and_refuses_other_settings(torch, tmp_path):
         train_case(case, images, runs, epochs=3, out=tmp_path / "a", **common)
 
 
+@pytest.mark.slow
 def test_the_published_noise_trains_as_the_paper_says_and_exact_noise_does_not(torch, tmp_path):
     from lessnoise_paper.training.run import runs_of, train_case
 
@@ -216,6 +218,7 @@ def test_the_published_noise_trains_as_the_paper_says_and_exact_noise_does_not(t
 MNIST_FOLDER = next(Path(os.environ.get("LESSNOISE_DATA", "none")).glob("**/train-images-idx3-ubyte*"), None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MNIST_FOLDER is None, reason="$LESSNOISE_DATA names no folder with MNIST")
 def test_one_epoch_on_the_first_records_of_mnist(torch, tmp_path, monkeypatch):
     from lessnoise_paper.training import run
@@ -334,6 +337,7 @@ def test_strong_gradients_are_those_of_autograd(torch):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_strong_training_learns(torch):
     from lessnoise_paper.training.strong import accuracy, features_of, train
 
@@ -348,6 +352,7 @@ def test_strong_training_learns(torch):
     assert accuracy(tested, torch.from_numpy(images.test_labels).long(), weights, bias) > 0.85
 
 
+@pytest.mark.slow
 def test_learning_rates_are_tried_on_held_out_records(torch, monkeypatch, tmp_path):
     from lessnoise_paper.training import strong
 
@@ -434,6 +439,7 @@ def test_the_stored_strong_runs_beat_dp_sgd_at_the_same_exact_budget(data_set, l
     assert settings.stored_plans()[settings.key(data_set, "strong", budget)]["delta"][1] <= 1e-5
 
 
+@pytest.mark.slow
 def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
     case = settings.CASES["mnist"]
     rng = np.random.default_rng(0)
@@ -490,6 +496,7 @@ def command(*arguments):
     return CliRunner().invoke(app, list(arguments))
 
 
+@pytest.mark.slow
 def test_a_shorter_or_smaller_run_says_its_own_guarantee():
     # Independent route: dp_accounting's PLD for sigma = 1.1 and 234 steps at 256/60000 gives 0.3065 at delta = 1e-5.
     one_epoch = {"data": "mnist", "records": 60000, "epochs_done": 1}
@@ -506,6 +513,7 @@ def test_a_shorter_or_smaller_run_says_its_own_guarantee():
     assert results.exact_guarantee(nothing, "dpsgd", 1.795) == "no step was taken"
 
 
+@pytest.mark.slow
 def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
     from lessnoise_paper.training import run
 
@@ -545,6 +553,7 @@ def test_command_shows_what_results_there_are(tmp_path):
     assert (tmp_path / "cifar10.svg").read_bytes().startswith(b"<?xml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist dpsgd 1.795", "cifar10 strong 2.673"])
 def test_plans_computed_anew_are_those_stored(name):
     ((found, plan),) = settings.compute_plans(lambda one: one == name).items()

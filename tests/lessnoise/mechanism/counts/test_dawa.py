@@ -99,6 +99,7 @@ def exact_partition_law(counts, epsilon, bucket_cost):
     return {starts: weight / total for starts, weight in weights.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [True, False])
 def test_partitions_are_drawn_from_the_exponential_mechanism(secure):
     counts, cost, draws = np.array([3.0, 0.0, 5.0, 6.0]), 2.0, 6000
@@ -223,6 +224,7 @@ def test_known_partitions():
     assert partition.cheapest_partition(np.full(4, 5.0), 1.0, 1.0, 0.0, source()).tolist() == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "least"), [(1.0, 1.6), (2.0, 1.05)])
 def test_published_noise_tells_neighbours_apart_by_more_than_it_claims(factor, least):
     """The closed form of the counterexample, and the algorithm itself, at epsilon1 = 1."""
@@ -262,6 +264,7 @@ def all_cells_differ(outputs):
     return np.where(differ, 100.0 - outputs[:, 1], -1e3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "refuted", "samples"), [("dpcomp", True, 20_000), ("safe", False, 6_000)])
 def test_an_attack_on_the_whole_release(noise, refuted, samples):
     mechanism = ln.dawa(epsilon=1.5, ratio=2 / 3, shape=4, noise=noise)
@@ -540,6 +543,7 @@ def test_the_catalogue_builds_them_for_histograms_only(name):
         find(name).build(Request(**REQUEST, counts=True))
 
 
+@pytest.mark.slow
 def test_comparisons_list_them_for_histograms():
     names = [built.name for built in build_all(Request(**REQUEST, l1_sensitivity=2.0, counts=True))]
     assert {"hb", "hb-gaussian", "dawa"} <= set(names)

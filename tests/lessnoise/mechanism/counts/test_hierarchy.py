@@ -120,6 +120,7 @@ def test_leaf_variance_is_that_of_the_least_squares_fit(shape, branching, noise)
     np.testing.assert_allclose(np.diagonal(covariance), leaf_variance(law), rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("shape", [(20,), (6, 5)])
 @pytest.mark.parametrize("secure", [True, False])
@@ -134,6 +135,7 @@ def test_noise_has_its_variance(noise, shape, secure):
         assert abs(losses.mean() - factor**2 * mechanism.expected_loss) > error
 
 
+@pytest.mark.slow
 def test_gaussian_leaves_have_the_covariance_of_the_fit():
     law = Hierarchy((4,), 2, "gaussian", 1.0, "add/remove")
     draws = np.array([ln.Mechanism("tree", law, (4,), 1.0).noise(np.random.default_rng(i)) for i in range(20000)])
@@ -193,6 +195,7 @@ def test_levels_of_laplace_noise_against_simulation_and_a_public_accountant(shif
     assert public.get_delta_for_epsilon(epsilon) == pytest.approx(found.upper, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_an_attack_proves_part_of_the_privacy_loss_and_not_more():
     mechanism = ln.hb(epsilon=2.0, shape=4, branching=2)
     value, rng = np.zeros(4), np.random.default_rng(0)
@@ -201,6 +204,7 @@ def test_an_attack_proves_part_of_the_privacy_loss_and_not_more():
     assert 0.8 < report.epsilon <= 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_worst_neighbour_of_a_replaced_record_is_one_moved_record(noise):
     delta = 0.0 if noise == "laplace" else 1e-2

@@ -51,6 +51,7 @@ def one_entry(p, ratio, epsilon):
     return beyond(high) - mp.e**epsilon * beyond(high + ratio)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from([1.25, 1.5, 3.0, 7.0]), decades(-12, 2), decades(-6, 3.5))
 def test_one_entry_of_any_power(p, ratio, epsilon):

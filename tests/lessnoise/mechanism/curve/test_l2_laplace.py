@@ -29,6 +29,7 @@ def laplace_mechanism(scale, sensitivity=1.0, shape=5):
 # The l2 mechanism.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 3, 5, 12, 40, 41, 100])
 @pytest.mark.parametrize(
     ("ratio", "epsilon"), [(0.95, 1.0), (0.5, 2.0), (0.2, 0.1), (0.7, 20.0), (0.9, 1e-3), (0.01, 0.0)]
@@ -59,6 +60,7 @@ def test_very_large_noise(dimension):
     assert found.lower * (1.0 - 1e-7) <= exact <= found.upper * (1.0 + 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "scale", "epsilon"), [(2, 0.9, 1.0), (3, 1.2, 0.5), (5, 0.19, 5.0), (17, 0.6, 1.0), (40, 0.5, 1.0)]
 )

@@ -69,6 +69,7 @@ def sweep_case(seed):
     return Case(dimension, k, p, math.exp(low), 1.0, epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(72))
 def test_sweep_contains_the_double_integral(seed):
     case = sweep_case(seed)
@@ -89,6 +90,7 @@ DIFFERENCES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DIFFERENCES, ids=str)
 def test_contains_the_difference_of_two_probabilities(case):
     exact = float(delta_difference(case, digits=25))
@@ -314,6 +316,7 @@ INVERTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", INVERTED, ids=str)
 def test_epsilon_and_delta_are_inverse(case):
     mechanism = ln.Mechanism("test", ln.Radial(case.k, case.p, case.scale), (case.dimension,), 1.0)
@@ -393,6 +396,7 @@ def cell_integral(curve, start, width):
     return float((np.exp(inside.log_weight) * inside.fraction * np.tile(weights, 8)).sum() * width / 16.0)
 
 
+@pytest.mark.slow
 def test_random_cells_bracket_their_integral():
     for seed in range(400):
         curve, start, width = cell_case(seed)

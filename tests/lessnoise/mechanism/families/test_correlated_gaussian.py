@@ -231,6 +231,7 @@ def parts(noise):
     return noise.mean(axis=1), noise @ across
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "never"), [(np.random.default_rng(3), NEVER), (None, NEVER_AT_ALL)])
 def test_both_scales_two_sided(source, never):
     """Accept the true deviation of each part; reject two thirds and three halves of it."""
@@ -246,6 +247,7 @@ def test_both_scales_two_sided(source, never):
             assert max(p_common, p_own) < never
 
 
+@pytest.mark.slow
 def test_parts_are_normal():
     law = published(16).law
     source = np.random.default_rng(4)
@@ -255,6 +257,7 @@ def test_parts_are_normal():
     assert stats.kstest(residuals.ravel() / math.sqrt(law.own_variance), "norm").pvalue > NEVER
 
 
+@pytest.mark.slow
 def test_covariance_matrix():
     law, count = CorrelatedGaussian(2.0, 3.0), 6_000
     source = np.random.default_rng(5)

@@ -180,6 +180,7 @@ def test_cryptographic_draws_follow_the_law_too(variance):
     assert test_of_values(draw(law_of(variance), (DRAWS,)), float(variance)) > NEVER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_bits", [1, 2, 3])
 @pytest.mark.parametrize("variance", [Fraction(64), Fraction(200, 3), Fraction(997, 2)])
 def test_the_block_path_integer_by_integer(monkeypatch, block_bits, variance):
@@ -202,6 +203,7 @@ def test_values_next_to_zero_are_right_at_large_sigma():
     assert np.abs(near - expected).max() < 6.5 * math.sqrt(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(1), Fraction(27, 4), Fraction(900)])
 def test_fast_and_slow_samplers_agree(variance):
     from scipy.stats import chi2_contingency

@@ -83,6 +83,7 @@ def test_special_cases_are_the_known_mechanisms(dimension):
     assert epsilon_of(GeneralizedGaussian(1.5, 2.0), dimension, 1.0, 0.0).upper == math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.2, 1.7, 3.0])
 @pytest.mark.parametrize("dimension", [2, 6, 25])
 def test_upper_bound_holds_for_every_split(p, dimension):
@@ -201,6 +202,7 @@ def test_sums_of_moments_match_the_known_laws():
             assert ours == pytest.approx(math.log(raw_moment(known, dimension, order)), rel=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 40, 10**5, 10**5 + 1])
 def test_quantiles_match_the_known_laws(dimension):
     for probability in (0.05, 0.5, 0.95, 0.999):

@@ -169,6 +169,7 @@ def accepts(samples, deviations):
     return float(np.min(tails)) > P_VALUE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [np.random.default_rng(11), None])
 @pytest.mark.parametrize("seed", [None, 8])
 def test_directional_covariance_two_sided(source, seed):
@@ -207,6 +208,7 @@ def test_constant_deviations_ignore_the_basis():
     assert delta_of(turned, 4, 1.0, 1.0) == delta_of(MatrixGaussian([2.0, 2.0], [1.0, 1.0]), 4, 1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_large_matrix_in_little_memory():
     size = 2400
     direction = np.random.default_rng(0).standard_normal(size)

@@ -56,6 +56,7 @@ def test_curve_in_high_dimension(dimension):
         assert found.lower <= oracle.exact_delta(dimension, law.edges, law.probabilities, epsilon) <= found.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "epsilon"), [(1, 0.8), (2, 0.5), (4, 1.2)])
 def test_curve_by_sampling(dimension, epsilon):
     law = ln.Shells(dimension, (0.0, 1.0, 2.0, 3.5), ln_probabilities(dimension))
@@ -104,6 +105,7 @@ def test_moments_and_quantiles(law):
         assert oracle.radius_cdf(law, math.sqrt(mechanism.loss_quantile(q))) == pytest.approx(q, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeded", [True, False])
 @pytest.mark.parametrize("dimension", [1, 3, 30])
 def test_sampler_has_the_law_and_no_other_scale(dimension, seeded):

@@ -119,6 +119,7 @@ def cost(law, dimension, order):
     return raw_moment(law, dimension, math.ceil(order / 2.0)) ** (order / (2.0 * math.ceil(order / 2.0)))
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     dimension=st.sampled_from([1, 1, 2, 3, 4, 7, 20, 60, 300]),
@@ -133,6 +134,7 @@ def test_no_valid_mechanism_is_below(dimension, log_epsilon, log_delta, order):
     assert 0.0 < bound.value <= min(costs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-6), (0.3, 1e-3), (1.0, 1e-6), (2.0, 1e-9), (6.0, 1e-5)])
 def test_line_against_truncated_staircase(epsilon, delta):
     best = line_stairs(epsilon, delta)
@@ -140,6 +142,7 @@ def test_line_against_truncated_staircase(epsilon, delta):
     assert 0.985 * best.expected < bound.value <= best.expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "share"), [(0.3, 1e-6, 0.985), (1.0, 1e-6, 0.985), (0.5, 1e-3, 0.9)])
 def test_space_against_staircase(epsilon, delta, share):
     best = min((stairs(3, epsilon, delta, first) for first in (0.3, 0.6, 0.9)), key=lambda s: s.expected)
@@ -302,6 +305,7 @@ def _g(proof, r):
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 6, 50])
 def test_minimum_is_below_every_point(dimension):
     rng = np.random.default_rng(1000 + dimension)
@@ -376,6 +380,7 @@ def test_bound_from_fewer_dimensions(order):
     assert 0.6 * known < from_fewer(400, 40, 1.0, 1e-6, Power(order), 0.7, 3.0).value < known
 
 
+@pytest.mark.slow
 def test_any_guide_is_safe():
     """Guides of one or two steps, or of the wrong size, cost sharpness and nothing else."""
     gaussian = ln.analytic_gaussian(epsilon=1.0, delta=1e-4, sensitivity=1.0, shape=3).expected_loss
@@ -390,6 +395,7 @@ def test_repeats_exactly():
     assert first.value == second.value
 
 
+@pytest.mark.slow
 def test_quantile_bound():
     gaussian = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=200)
     quantile = gaussian.loss_quantile(0.9) ** 0.5

@@ -80,6 +80,7 @@ def plant(cache, truth, kind, content):
     return cache / name
 
 
+@pytest.mark.slow
 def test_bounds_are_remembered_as_proofs(cache, truth, monkeypatch):
     assert ln.loss_lower_bound(**TARGET) == truth.bound
     forget()

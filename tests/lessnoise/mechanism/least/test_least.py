@@ -63,6 +63,7 @@ def test_known_ratios_are_reached(dimension, epsilon):
     assert ratio(dimension, epsilon) <= known + 0.5e-4  # four digits were kept
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     st.sampled_from([1, 2, 3, 4, 6, 9, 15, 40, 150, 700, 5000, 10**5, 10**6]),
@@ -89,6 +90,7 @@ def test_delta_recomputed_in_many_digits(dimension, epsilon, delta):
     assert 0.999 * delta <= truth <= delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "epsilon", "delta"), [(1, 1.0, 0.01), (2, 0.5, 0.01), (3, 2.0, 0.005)])
 def test_delta_of_the_sampled_noise(dimension, epsilon, delta):
     mechanism = ln.least_noise(**target(dimension, epsilon, delta))
@@ -145,6 +147,7 @@ def test_each_objective_is_best_at_its_own(objective, order, dimension):
     assert mechanisms[objective].design.objective == objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.5, 0.95])
 @pytest.mark.parametrize("dimension", [1, 3, 20])
 def test_a_quantile_as_objective(dimension, probability):
@@ -208,6 +211,7 @@ def test_answers_are_remembered_on_disk(empty_cache, monkeypatch):
     assert ln.least_noise(**target(3, 1.0, sensitivity=7.0)).law.edges[1] == pytest.approx(7 * first.law.edges[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"question": 3}', b"\xff\xfe", None])
 def test_a_damaged_answer_costs_time_only(empty_cache, damage):
     first = ln.least_noise(**target(3, 1.0))
@@ -232,6 +236,7 @@ def test_no_cache_folder_is_no_obstacle(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [blocked]
 
 
+@pytest.mark.slow
 def test_processes_may_share_a_cache(empty_cache):
     code = "import lessnoise as ln; print(ln.least_noise(epsilon=1, delta=1e-6, sensitivity=1, shape=4).to_json())"
     workers = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]

@@ -115,6 +115,7 @@ def _rows(tab):
 # Numbers.
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_closed_forms_and_published_calibrations_agree_with_the_library(tab):
     _functions(tab, "mechanismsAt")
@@ -140,6 +141,7 @@ def test_closed_forms_and_published_calibrations_agree_with_the_library(tab):
     assert {("classic-gaussian", True), ("classic-gaussian", False)} <= verdicts
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_exact_calibrations_agree_with_the_library(tab):
     _functions(tab, "mechanismsAt")
@@ -154,6 +156,7 @@ def test_exact_calibrations_agree_with_the_library(tab):
             assert by_name[name]["holds"]
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_curves_agree_with_the_library_to_six_digits(tab):
     _functions(tab, "radialDelta", "unitBall")
@@ -238,6 +241,7 @@ def test_first_setting_is_the_papers(page):
     assert _compare_with_library(page)["dimension"] == 7921
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("name", ["dimension", "epsilon", "delta", "sensitivity"])
 def test_dragging_a_slider_shows_the_right_numbers(page, name):
@@ -365,6 +369,7 @@ def test_a_bad_number_gets_a_sentence_and_changes_nothing(page, name, text):
     assert page.run("document.querySelector('.lnx-complaint').textContent") == ""
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_command_shown_certifies_the_number_shown(page):
     for name, code in (("r1smg-published", 1), ("l2", 0), ("r1smg", 0)):
@@ -400,6 +405,7 @@ def test_a_curve_can_be_hidden(page):
     assert page.run(count) == 1
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 390, 1200])

@@ -189,6 +189,7 @@ def test_raw_requests_get_one_answer_and_the_connection_ends(server, sent, statu
     assert int(answer.split()[1]) == status
 
 
+@pytest.mark.slow
 def test_half_open_connections_keep_neither_threads_nor_others_waiting(server):
     before = threading.active_count()
     waiting = [_connect(server) for _ in range(200)]
@@ -214,6 +215,7 @@ def test_whoever_takes_too_long_to_ask_is_cut_off(server, monkeypatch):
             time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_full_house_and_a_long_queue_say_so(server, monkeypatch):
     monkeypatch.setattr(explorer_server, "_LONGEST_WAIT", 2.0)
     question = f"GET /curve?{GOOD} HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
@@ -300,6 +302,7 @@ def test_control_c_ends_with_one_sentence():
 # The page with its server, in a real browser.
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
 def test_page_shows_the_newest_certified_answer():
     server = ExplorerServer(0)
