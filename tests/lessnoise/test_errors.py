@@ -572,6 +572,7 @@ def test_unusable_arrays(value, words, files, tmp_path):
     assert not (tmp_path / "out.npy").exists()
 
 
+@pytest.mark.slow
 def test_files_that_are_not_there(files, tmp_path):
     refused_command(["release", tmp_path / "none.npy", tmp_path / "out.npy", *TARGET], "none.npy does not exist")
     refused_command(["release", tmp_path, tmp_path / "out.npy", *TARGET], f"input={tmp_path}")

@@ -108,6 +108,7 @@ def test_what_is_no_ordinary_file_is_refused_and_nobody_waits_for_it(tmp_path):
     refused(type(tmp_path)("/dev/zero"), "no ordinary file")
 
 
+@pytest.mark.slow
 def test_the_command_line_reads_a_pipe_as_little(tmp_path):
     os.mkfifo(tmp_path / "pipe.npy")
     command = [sys.executable, "-m", "lessnoise", "release", "pipe.npy", "out.npy", "--sensitivity", "1"]
@@ -118,6 +119,7 @@ def test_the_command_line_reads_a_pipe_as_little(tmp_path):
     assert b"no ordinary file" in done.stderr
 
 
+@pytest.mark.slow
 def test_changed_bytes_of_the_header_are_refused_or_read_as_numpy_reads_them(tmp_path):
     buffer = io.BytesIO()
     np.save(buffer, np.arange(6.0).reshape(2, 3))

@@ -135,6 +135,7 @@ def test_table_1_has_the_papers_constants_and_the_exact_delta(made):
     assert rows["r1smg"]["tail"] == pytest.approx(3.2905267314918945**2)  # the square of a normal's 99.95% quantile
 
 
+@pytest.mark.slow
 def test_loss_against_dimension_is_the_papers_formula_and_the_exact_delta(made):
     for row in made("loss-against-dimension").numbers["rows"]:
         setting = (row["dimension"], row["epsilon"], 1e-10, 1.0)
@@ -226,6 +227,7 @@ def test_counts_have_the_losses_that_theory_expects(made):
     assert_upper_end(numbers["true_r1smg_target"]["delta"], exact)
 
 
+@pytest.mark.slow
 def test_curves_are_the_exact_ones(made):
     numbers = made("demo").numbers
     row = next(row for row in numbers["rows"] if row["key"] == "r1smg-published-paper")

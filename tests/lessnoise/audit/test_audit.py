@@ -144,6 +144,7 @@ def test_false_alarms_over_a_thousand_audits_of_correct_mechanisms():
     assert np.mean([report.epsilon for report in audits]) > 0.1  # the bounds say something
 
 
+@pytest.mark.slow
 def test_no_release_is_used_twice():
     seen = []
 
@@ -209,6 +210,7 @@ def test_published_r1smg_has_a_delta_of_a_fifth_where_ten_millionths_are_claimed
     assert "claimed (1e-05, 1e-07); with 99.9% confidence delta >= 0." in str(report)
 
 
+@pytest.mark.slow
 def test_each_attack_refutes_the_published_r1smg_and_more_releases_say_more():
     published = ln.r1smg(epsilon=1e-3, delta=1e-5, sensitivity=1, shape=100, calibration="published")
     reports = [ln.audit(published, np.zeros(100), samples=n, rng=seeded()) for n in (1000, 10_000, 100_000)]
@@ -223,6 +225,7 @@ def test_each_attack_refutes_the_published_r1smg_and_more_releases_say_more():
     assert by_name["rounding"].wrong < 30
 
 
+@pytest.mark.slow
 def test_ball_attack_fires_as_often_as_the_half_normal_radius_is_short():
     published = ln.r1smg(epsilon=1e-3, delta=1e-5, sensitivity=1, shape=100, calibration="published")
     deviation = published.law.scale / 2**0.5
@@ -337,6 +340,7 @@ def test_the_release_path_itself_can_be_audited():
     assert not report.refuted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_seed_gives_the_same_report_whatever_the_number_of_workers(workers):
     mechanism = ln.laplace(epsilon=1, sensitivity=1, shape=3000)
@@ -456,6 +460,7 @@ def test_command_line_json_and_attacks():
     assert values["description"]["name"] == "laplace"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -534,6 +539,7 @@ def test_an_error_in_the_mechanism_reaches_the_caller_from_every_thread():
         ln.audit(failing, np.zeros(5000), np.ones(5000), claim=(1, 0), samples=2000, workers=2)
 
 
+@pytest.mark.slow
 def test_the_last_bits_of_doubles_are_left_to_attacks_of_the_callers():
     """Unrounded, a loss that should be constant shows the rounding of doubles; rounded, or on a grid, it does not."""
     mechanism = ln.laplace(epsilon=1, sensitivity=1, shape=1)

@@ -166,6 +166,7 @@ def calibration_scores(law, shape, scale, shift=None, count=40_000):
     ]
 
 
+@pytest.mark.slow
 @every_law
 def test_density_ratio_is_calibrated_and_another_scale_is_not(law, shape):
     assert np.abs(calibration_scores(law, shape, 1.0)).max() < 6.0

@@ -73,6 +73,7 @@ def test_the_noise_ratio_is_the_ratio_of_scales(findings):
     assert of(findings, "mvg", 1.0).noise_ratio == pytest.approx(551.46 / exact[1], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_noise_ratio_of_published_r1smg_is_that_of_the_exact_calibration():
     target = {"epsilon": 1e-3, "delta": 1e-5, "sensitivity": 2.0, "shape": 50}
     published = ln.r1smg(**target, calibration="published")

@@ -63,6 +63,7 @@ def test_plan_uses_the_given_l1_sensitivity():
     assert laplace["expected_loss"] == pytest.approx(100 * 2 / 0.5**2)
 
 
+@pytest.mark.slow
 def test_check_refutes_the_published_r1smg():
     result = invoke("check", "r1smg", "--shape", 7921, "--sensitivity", 1.41421356, "--epsilon", 1e-5, "--delta", 1e-7)
     assert result.exit_code == 1
@@ -70,6 +71,7 @@ def test_check_refutes_the_published_r1smg():
     assert "0.21664" in result.stdout
 
 
+@pytest.mark.slow
 def test_check_json_of_the_published_r1smg():
     arguments = ("--shape", 7921, "--sensitivity", 2**0.5, "--epsilon", 1e-5, "--delta", 1e-7, "--json")
     result = invoke("check", "r1smg", *arguments)
@@ -92,11 +94,13 @@ def test_check_exit_code_is_the_verdict(name, epsilon, code):
     assert result.exit_code == code, result.output
 
 
+@pytest.mark.slow
 def test_check_with_exact_calibration_holds():
     result = invoke("check", "r1smg", "--shape", 100, *TARGET, "--calibration", "exact")
     assert result.exit_code == 0
 
 
+@pytest.mark.slow
 def test_release_writes_array_and_certificate(counts, tmp_path):
     target = tmp_path / "noisy.npy"
     result = invoke("release", counts, target, *TARGET)
@@ -113,6 +117,7 @@ def test_release_writes_array_and_certificate(counts, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["counts.npy", "noisy.npy", "noisy.npy.certificate.json"]
 
 
+@pytest.mark.slow
 def test_release_by_default_takes_the_certified_mechanism_of_least_loss(counts, tmp_path):
     result = invoke("release", counts, tmp_path / "noisy.npy", *TARGET, "--json")
     chosen = ln.Mechanism.from_dict(json.loads(result.stdout)["mechanism"])
@@ -212,6 +217,7 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path, name, words):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
@@ -255,6 +261,7 @@ def test_published_r1smg_needs_more_than_two_entries():
     assert "M=2" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["plan", "check", "release"])
 def test_help_has_an_example(command):
     result = invoke(command, "--help")
@@ -283,6 +290,7 @@ def test_least_noise_is_the_default_and_the_first_row(tmp_path):
     assert "shells)" in words
 
 
+@pytest.mark.slow
 def test_an_l1_sensitivity_can_beat_the_least_noise(tmp_path):
     np.save(tmp_path / "in.npy", np.zeros(400))
     target = ["--sensitivity", "1", "--epsilon", "4", "--delta", "1e-6", "--l1-sensitivity", "1", "--json"]

@@ -54,6 +54,7 @@ def test_create_spend_show_export(run, tmp_path):
     assert json.loads((tmp_path / "out.json").read_text()) == exported
 
 
+@pytest.mark.slow
 def test_release_pays_from_the_ledger(run, tmp_path):
     np.save(tmp_path / "in.npy", np.zeros(3))
     run("ledger", "create", "c.ledger", "--epsilon", "0.5", "--delta", "1e-6")

@@ -50,6 +50,7 @@ def test_version():
     assert (result.exit_code, result.stdout) == (0, f"lessnoise {ln.__version__}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_json_and_an_example_that_names_it(command):
     result = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
@@ -80,6 +81,7 @@ def test_shells_complete_commands_mechanisms_and_values():
     assert complete("check", "l2", "--calibration", "e") == ["exact"]
 
 
+@pytest.mark.slow
 def test_completion_can_be_installed():
     result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"})
     assert "--install-completion" in result.stdout

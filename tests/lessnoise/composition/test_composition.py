@@ -215,6 +215,7 @@ def test_summed_losses_of_radial_noise(k, p):
         assert mean - 5 * error > brackets[3 / 2].upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "epsilon", "count"), [(2, 4.0, 6), (3, 1.0, 12)])
 def test_summed_losses_of_shells(shape, epsilon, count):
     mechanism = ln.least_noise(epsilon=epsilon, delta=1e-3, sensitivity=1, shape=shape)

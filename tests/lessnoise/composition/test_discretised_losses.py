@@ -24,6 +24,7 @@ def excess(mu: float, x: np.ndarray) -> np.ndarray:
     return np.array([gaussian.delta(mu, abs(v)) * math.exp(min(v, 0.0)) for v in x.tolist()])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     mu=st.floats(0.05, 5.0),

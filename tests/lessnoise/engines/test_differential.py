@@ -98,6 +98,7 @@ def test_tables_with_hardly_a_row(rows, tmp_path):
     assert compare_on_duckdb(rng, frame(rng, rows=rows, kind="float64"), tmp_path) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # within Dask
 def test_dask_gives_the_answers_of_numpy(tmp_path):
     dask = pytest.importorskip("dask", reason="dask is not installed")
@@ -143,6 +144,7 @@ def spark_sources(session, given, folder):
     yield "spark, parquet", as_parquet(given, folder), "spark"
 
 
+@pytest.mark.slow
 def test_postgresql_gives_the_answers_of_numpy(postgres):
     rng = generator("postgres")
     names = [name for name in frames.NAMES if len(name.encode()) <= 63 and name != "ctid"]  # which is the server's
@@ -276,6 +278,7 @@ def test_nan_in_parquet_is_not_counted(engine, tmp_path):
     assert np.array_equal(found, answer(public, {"x": values}, neighbours="replace").value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["duckdb", "dask"])
 def test_exactly_the_named_file_is_read(engine, tmp_path, monkeypatch):
     pytest.importorskip(engine)
@@ -343,6 +346,7 @@ FIELDS = {
 """Fields of a CSV file where a number is needed, and what they add to a sum that is clipped to (-3, 3), or None."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["duckdb", "dask"])
 def test_fields_of_csv_files(engine, tmp_path):
     """The rows before give no hint, and the same is said on all engines."""

@@ -127,6 +127,7 @@ def test_duckdb_over_tables_in_memory(frame, table, expected):
     assert np.array_equal(answer(MAP, points, engine="duckdb").value, answer(MAP, points).value)
 
 
+@pytest.mark.slow
 def test_categories_are_text(frame, expected):
     """Also with keys and ids that the categories do not have."""
     categories = frame.astype({"Base": "category", "who": "category"})
@@ -309,6 +310,7 @@ def test_an_adversarial_user_with_a_million_rows(table):
 # Bad input.
 
 
+@pytest.mark.slow
 def test_bad_input_on_duckdb(tmp_path, frame, parquet):
     cases = {
         tmp_path / "none.parquet": (InvalidInput, "data=.*none.parquet does not exist"),
@@ -379,6 +381,7 @@ def test_an_engine_that_is_not_installed(monkeypatch, frame, engine, package, ex
         answer(MAP, frame, engine=engine)
 
 
+@pytest.mark.slow
 def test_an_engine_that_dies_half_way(monkeypatch, frame):
     def die(*_):
         raise duckdb.IOException("IO Error: disk gone\nat line 3")

@@ -70,6 +70,7 @@ def with_item(scores, labels):
     return F.cross_entropy(scores, labels) * (2.0 if labels.max().item() > 0 else 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss",
     [
@@ -193,6 +194,7 @@ def test_weights_that_are_not_finite_are_refused():
 # The number of records.
 
 
+@pytest.mark.slow
 def test_nothing_public_follows_from_the_private_number_of_records():
     found = []
     for count in (600, 601, 1500, 1):

@@ -65,6 +65,7 @@ def test_calibration_ends_on_the_safe_side_and_is_tight(kind):
     assert learn.TrainingPlan(less, 0.02, 300, 1000).delta(1.5).lower > 1e-5
 
 
+@pytest.mark.slow
 def test_a_description_keeps_its_noise_without_a_target_and_is_rescaled_with_one():
     shells = ln.shells(edges=[0, 1, 2], probabilities=[0.5, 0.5], sensitivity=1.0, shape=3)
     setting = {"clip_norm": 1.0, "parameters": 3, "rate": 0.1, "steps": 10, "records": 100}
@@ -87,6 +88,7 @@ def test_published_training_shares_out_the_budget_and_does_not_keep_its_claim():
     assert verdict.exact.lower > 0.999
 
 
+@pytest.mark.slow
 def test_plans_survive_json():
     plan = learn.plan_training(
         "gaussian", clip_norm=1, parameters=5, rate=0.1, steps=9, records=90, epsilon=1, delta=1e-3
@@ -94,6 +96,7 @@ def test_plans_survive_json():
     assert learn.TrainingPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
+@pytest.mark.slow
 def test_cost_grows_with_the_steps_from_nothing():
     plan = learn.TrainingPlan(learn.gaussian(noise_multiplier=1, clip_norm=1, parameters=4), 0.05, 40, 100)
     assert plan.epsilon(1e-4, 0) == ln.Bracket(0.0, 0.0)
@@ -325,6 +328,7 @@ def test_virtual_steps_count_once(torch, parts):
     assert private.privacy.taken == 10
 
 
+@pytest.mark.slow
 def test_checkpoints_resume_and_refuse_other_settings(torch, parts, tmp_path):
     first = private_of(parts(), delta=1e-5, epochs=3)
     train(torch, first)
@@ -348,6 +352,7 @@ def test_checkpoints_resume_and_refuse_other_settings(torch, parts, tmp_path):
         private_of(parts(), epochs=3, resume={"history": []})
 
 
+@pytest.mark.slow
 def test_a_ledger_pays_before_the_first_step_and_for_what_a_resumed_training_has_left(torch, parts, tmp_path):
     ledger = ln.Ledger.open(tmp_path / "training.ledger", epsilon=2, delta=1e-4)
     private = private_of(parts(), epochs=2, ledger=ledger)

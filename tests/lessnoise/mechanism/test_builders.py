@@ -25,6 +25,7 @@ BUILDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_builder_records_its_request_and_keeps_it(name):
     mechanism = BUILDERS[name](**TARGET, neighbours="replace")
@@ -122,6 +123,7 @@ def test_releasing_a_refuted_claim_warns_with_the_true_guarantee():
     assert release.certificate.guarantee.delta == pytest.approx(0.211605, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_exact_r1smg_never_warns_and_serves_any_dimension():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -141,6 +143,7 @@ def test_classic_gaussian_formula_and_range():
         ln.classic_gaussian(epsilon=1, delta=1e-5, sensitivity=3, shape=7)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.floats(0.01, 30.0), st.floats(-15.0, -0.8), st.sampled_from([1, 2]))
 def test_zhao_formula_and_validity(epsilon, log_delta, variant):

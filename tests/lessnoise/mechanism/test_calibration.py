@@ -152,6 +152,7 @@ def test_noise_falls_with_either_budget():
         assert losses == sorted(losses, reverse=True)
 
 
+@pytest.mark.slow
 def test_radial_members_reproduce_the_named_mechanisms():
     arguments = target(0.8, 1e-6, 25, sensitivity=2)
     assert ln.radial(**arguments, k=25, p=2).law.scale == pytest.approx(
@@ -172,6 +173,7 @@ def test_the_best_member_beats_the_gaussian_as_published():
     assert 0.515 * (1.0 - 2e-3) <= min(ratios) <= 0.56
 
 
+@pytest.mark.slow
 def test_honest_half_normal_radius_is_hopeless_in_high_dimension():
     # E||n||^2/M of an honestly calibrated R1SMG at (1, 1e-5): 2.4e9, against 13.9 for the analytic Gaussian.
     m = 10**6
@@ -203,6 +205,7 @@ def test_a_nearly_pure_l2_target_is_calibrated(epsilon, delta):
     assert mechanism.law.scale == pytest.approx(1.0 / epsilon, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_pole_so_sharp_that_its_power_underflows():
     # k = 0.126: an output within D/2 of f(x) has probability (D/2s)^k / Gamma(k/p + 1) under x and less than a
     # hundredth of that under x', so delta(1) is at least 0.97 times that mass, which the scale must keep down.

@@ -36,6 +36,7 @@ def test_every_mechanism_of_the_catalogue_at_extreme_targets(name, epsilon, delt
         assert found.lower <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["radial", "r1smg"])
 def test_radial_mechanisms_at_a_huge_epsilon(name):
     mechanism = CATALOGUE[name].build(Request(1e5, 1e-6, 1.0, (900,), k=2.0, p=1.5))

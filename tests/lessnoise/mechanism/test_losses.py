@@ -70,6 +70,7 @@ def test_gaussian_loss_is_chi_square(dimension):
         assert noise.loss_quantile(q) == pytest.approx(sigma**2 * stats.chi2.ppf(q, dimension), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["published", "exact"])
 @pytest.mark.parametrize("dimension", [3, 100, 7921])
 def test_r1smg_ratios(dimension, calibration):
@@ -160,6 +161,7 @@ def test_laplace_quantile_in_one_dimension():
         assert laplace(1, 2.0).loss_quantile(q) == pytest.approx(4.0 * math.log1p(-q) ** 2, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.01, 0.05, 0.1, 0.5, 0.9, 0.999, 1 - 1e-6])
 def test_laplace_quantile_of_a_pair(q):
     inside, outside = laplace_pair_cdf(laplace(2).loss_quantile(q))
@@ -174,6 +176,7 @@ def test_low_laplace_quantile_of_a_pair(q):
     assert inside == pytest.approx(q, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 100])
 def test_extreme_laplace_quantile_is_finite_and_above_a_lesser_one(dimension):
     noise = laplace(dimension)

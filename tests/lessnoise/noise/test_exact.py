@@ -154,6 +154,7 @@ def test_matrix_noise_agrees_on_every_path(shape, sides, dtype):
         np.testing.assert_array_equal(first, add_noise(form, value, seeded(1), **keywords))
 
 
+@pytest.mark.slow
 def test_matrix_doubts_are_settled_alike_in_pairs_of_doubles_and_in_integers(monkeypatch):
     # A grid so fine that BLAS leaves some entries open.
     form = Matrix(np.linspace(1.0, 3.0, 40), np.linspace(2.0, 1.0, 30), turn(40, 1), turn(30, 2))

@@ -124,6 +124,7 @@ def test_a_radius_lies_in_its_intervals(radius):
         assert low <= again[0] <= again[1] <= high
 
 
+@pytest.mark.slow
 def test_shell_probabilities_are_the_exact_quotients():
     # Thirds do not add up to 1 in doubles; with a word on the boundary the exact sum decides.
     weights = (1 / 3, 1 / 3, 1 / 3)

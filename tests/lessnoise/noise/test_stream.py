@@ -105,6 +105,7 @@ def noise(_=None):
     return ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=4).noise().tobytes()
 
 
+@pytest.mark.slow
 def test_many_releases_never_repeat_a_word_sequence():
     # 10^5 streams of four words: two equal ones, or two equal words anywhere, would be a miracle (2^-27).
     words = np.frombuffer(b"".join(first_words() for _ in range(100_000)), dtype=np.uint64)
@@ -129,6 +130,7 @@ def test_a_forked_child_must_not_draw_its_parents_noise():
     reader.words(0, 0, 0, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_processes_draw_different_noise(method):
     if method not in multiprocessing.get_all_start_methods():
@@ -149,6 +151,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killing_and_restarting_never_replays():
     seen = []
     for _ in range(2):

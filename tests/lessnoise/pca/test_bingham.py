@@ -245,6 +245,7 @@ def test_the_wishart_audit_finds_the_failure():
     assert 0.28 <= report.delta <= 1 - math.exp(-1 / 3)
 
 
+@pytest.mark.slow
 def test_wishart_loss_and_description():
     mechanism = ln.wishart(epsilon=2, features=3, records=10, clip_norm=2)
     rng = np.random.default_rng(8)

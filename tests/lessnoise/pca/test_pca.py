@@ -69,6 +69,7 @@ def test_packing_keeps_lengths_and_turns_back(data, size):
     np.testing.assert_allclose(unpack(vector), matrix, rtol=1e-14, atol=1e-300)
 
 
+@pytest.mark.slow
 @given(st.data(), sizes, st.booleans(), st.booleans(), st.sampled_from(Neighbours), st.floats(0.1, 10))
 @settings(max_examples=150, deadline=None)
 def test_no_neighbour_is_farther_than_the_sensitivity(data, size, center, clipped, relation, clip):
@@ -192,6 +193,7 @@ def test_the_noise_of_the_covariance_has_the_certified_size(mechanism, options):
     assert (2 / 3) ** 2 + 0.2 < ratio < (3 / 2) ** 2 - 0.6  # scales between 0.8 and 1.28
 
 
+@pytest.mark.slow
 def test_the_count_and_the_mean_have_their_noise():
     table, rng = np.full((1000, 2), 0.5), np.random.default_rng(1)
     fits = [PrivateCovariance(epsilon=1, delta=1e-5, clip_norm=1, random_state=rng).fit(table) for _ in range(500)]
@@ -203,6 +205,7 @@ def test_the_count_and_the_mean_have_their_noise():
     assert 0.8 < means.std() / (deviation / (0.4 * 2**0.5)) < 1.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["least-noise", "l2", "laplace"])
 def test_without_delta_the_noise_is_for_pure_epsilon(mechanism):
     table, rng = np.eye(4)[[0, 1, 2, 3] * 5], np.random.default_rng(3)
@@ -356,6 +359,7 @@ def test_blocks_add_up(digits):
 # In scikit-learn's machinery.
 
 
+@pytest.mark.slow
 def test_pipeline_and_grid_search(digits):
     table, labels = digits
     pipeline = make_pipeline(

@@ -153,6 +153,7 @@ def packed(layout, query, total):
     return layout.pack(Moments(float(counts[0]), float(counts[1]), value[:size, size], value[:size, :size]))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(
     st.data(),

@@ -266,6 +266,7 @@ def test_users_with_k_rows_count_k_times():
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1), st.floats(0, 1)), max_size=25)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     ROWS,

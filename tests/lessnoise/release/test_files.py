@@ -303,6 +303,7 @@ def test_only_ordinary_files_are_replaced(tmp_path, kind, role):
     assert (after.st_ino, after.st_mode, after.st_size) == (before.st_ino, before.st_mode, before.st_size)
 
 
+@pytest.mark.slow
 def test_inputs_and_ledgers_are_not_replaced(tmp_path):
     np.save(tmp_path / "in.npy", np.arange(6.0))
     np.save(tmp_path / "x.certificate.json", np.arange(6.0))

@@ -357,6 +357,7 @@ def test_the_system_ends_a_run_in_order(ledger, tmp_path, paid, code):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 @pytest.mark.parametrize("command", ["release", "spend"])
 def test_words_that_cannot_be_printed_take_nothing_back(ledger, tmp_path, command):

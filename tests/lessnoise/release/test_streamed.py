@@ -52,6 +52,7 @@ def both(mechanism, value, folder):
     return read.value, mechanism.release(value, np.random.default_rng(7))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("name", LAWS)
 def test_the_output_is_that_of_a_release_in_memory(name, tmp_path):

@@ -167,6 +167,7 @@ def test_the_curve_is_the_exact_one_with_the_claim_on_it():
     assert axes.get_yscale() == "log"
 
 
+@pytest.mark.slow
 def test_a_pure_mechanism_and_a_failing_claim():
     (axes,) = ln.laplace(epsilon=1, sensitivity=1, shape=3).plot().axes
     assert axes.lines[1].get_label() == "claim of pure privacy, holds"

@@ -244,6 +244,7 @@ def test_without_pyarrow_parquet_is_refused_before_the_release(points, tmp_path,
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_existing_output_is_kept_unless_forced(trips, tmp_path):
     out = tmp_path / "out"
     assert run(trips, out).exit_code == 0

@@ -43,6 +43,7 @@ def test_without_noise_the_deviation_is_zero_and_the_accuracy_is_scikit_learns()
     assert bench.deviation(turned) == pytest.approx(2 * (bench.values[0] - bench.values[1]))
 
 
+@pytest.mark.slow
 def test_huge_epsilon_is_no_noise(small_table):
     found = run_pca(small_table, epsilons=(500.0,), components=2, repetitions=1, sweeps=10)
     for part in ("equal-bounds", "equal-clip"):
@@ -80,6 +81,7 @@ def test_every_point_says_what_is_true(study):
     assert study.of("small")["analytic-gaussian"][0].epsilon == pytest.approx(0.2e-7)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_study(small_table):
     options = {"epsilons": (1.0,), "components": 2, "repetitions": 1, "sweeps": 3}
     first, second = (run_pca(small_table, seed=5, **options).to_dict() for _ in range(2))
@@ -87,6 +89,7 @@ def test_the_same_seed_gives_the_same_study(small_table):
     assert first != run_pca(small_table, seed=6, **options).to_dict()
 
 
+@pytest.mark.slow
 def test_results_survive_json_and_are_drawn_from_it(study, small_table):
     stored = json.loads(json.dumps(study.to_dict()))
     assert PcaStudy.from_dict(stored).to_dict() == study.to_dict()

@@ -201,6 +201,7 @@ def test_intervals_are_clopper_and_pearson():
     assert high == pytest.approx(1 - 0.005 ** (1 / 100))
 
 
+@pytest.mark.slow
 def test_seeds_decide_everything():
     first, again, other = (
         run_uber("synthetic", repetitions=2, attack_releases=2, seed=seed).paper[1].losses.valid for seed in (3, 3, 4)

@@ -201,6 +201,7 @@ def compare(ours, theirs):
         assert stats.ks_2samp(statistic(ours), statistic(theirs)).pvalue > NEVER
 
 
+@pytest.mark.slow
 def test_unequal_eigenvalues_give_isotropic_noise():
     dimension, eigenvalues, count = 4, [5.0, 1.0], 20_000
     rng = np.random.default_rng(21)

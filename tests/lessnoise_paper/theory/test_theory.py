@@ -257,6 +257,7 @@ def test_large_kurtosis_goes_with_a_heavy_tail():
 # Appendix B.
 
 
+@pytest.mark.slow
 def test_loss_against_dimension_defaults_to_the_figure():
     rows = theory.loss_against_dimension()
     assert {row.epsilon for row in rows} == {1e-7, 1e-8, 1e-9}
@@ -334,6 +335,7 @@ def test_bad_input_is_answered_with_the_remedy(call, parts):
         assert part in str(caught.value)
 
 
+@pytest.mark.slow
 def test_importing_the_theory_does_not_import_scipy():
     code = "import sys, lessnoise_paper.theory; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -380,6 +380,7 @@ def fake(folder):
     (folder / "strong.json").write_text(json.dumps({"runs": strong}))
 
 
+@pytest.mark.slow
 def test_tables_and_pictures_come_from_the_result_files(tmp_path):
     fake(tmp_path)
     rows = results.table(lambda name: results.read(name, tmp_path))
@@ -544,6 +545,7 @@ def test_command_refuses_unknown_words(tmp_path):
         assert message in str(answer.exception)
 
 
+@pytest.mark.slow
 def test_command_shows_what_results_there_are(tmp_path):
     answer = command("--out", str(tmp_path))
     assert answer.exit_code == 0, answer.output

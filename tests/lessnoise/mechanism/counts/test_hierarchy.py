@@ -177,6 +177,7 @@ def test_claims_hold_and_are_tight(shape, relation):
     assert ours.law.scale == pytest.approx(one * math.sqrt(ours.law.height * records), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shift", "repeats", "epsilon"), [(0.25, 2, 0.1), (0.5, 3, 0.7), (1.0, 4, 2.5), (0.1, 14, 0.4)]
 )
@@ -256,6 +257,7 @@ def test_descriptions_say_which_changes_they_cover():
 # Real sums.
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=6), st.integers(-60, 60))
 @settings(deadline=None)
 def test_sums_are_exact_or_within_their_error(integers, exponent):
@@ -278,6 +280,7 @@ def test_every_node_is_the_sum_of_its_leaves(shape, branching):
     assert [_node(law, leaves, index) for index in range(law.nodes)] == flat.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("cell", [0.1, 1 / 3, 2.0**37 + 0.7])
 def test_noise_is_added_to_real_sums(noise, cell):

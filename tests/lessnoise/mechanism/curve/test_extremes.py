@@ -87,6 +87,7 @@ def test_no_claim_of_delta_0_holds_where_delta_is_tiny():
             assert mechanism.epsilon(0.0).upper == math.inf
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(st.one_of(decades(-8, 4), WIDE), st.one_of(decades(-6, 3), WIDE, st.just(0.0)))
 def test_gaussian(mu, epsilon):
@@ -100,6 +101,7 @@ def test_gaussian(mu, epsilon):
     holds(gaussian.delta_bracket(mu, epsilon), truth)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(WIDE, WIDE, st.one_of(decades(-3, 3), WIDE))
 def test_laplace_and_the_l2_mechanism(scale, sensitivity, epsilon):
@@ -114,6 +116,7 @@ def test_laplace_and_the_l2_mechanism(scale, sensitivity, epsilon):
             assert delta_of(law, dimension, sensitivity, epsilon).upper > 0.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(

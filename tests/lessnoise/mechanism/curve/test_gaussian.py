@@ -141,6 +141,7 @@ def test_no_epsilon_gives_delta_zero():
     assert mechanism(1.0).epsilon(0) == ln.Bracket(math.inf, math.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.0, math.log(3.0), 5.0, 10.0, 50.0])
 @pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-5, 0.1, 0.9])
 def test_calibration_ends_just_above_the_root(epsilon, delta):

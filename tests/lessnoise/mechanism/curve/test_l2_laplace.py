@@ -127,6 +127,7 @@ def test_pure_l2_beats_the_analytic_gaussian_up_to_dimension_twelve():
         assert (pure < dimension * sigma**2) == (dimension <= 12)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(1, 60), st.floats(0.05, 5.0), st.floats(0.01, 0.999), st.floats(0.0, 0.9))
 def test_l2_delta_falls_with_epsilon(dimension, scale, share, relief):
@@ -139,6 +140,7 @@ def test_l2_delta_falls_with_epsilon(dimension, scale, share, relief):
         assert there.upper <= here.upper
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(1, 40), st.floats(0.05, 5.0), st.floats(0.0, 1.2), st.integers(-30, 30))
 def test_l2_scales(dimension, scale, share, exponent):
@@ -187,6 +189,7 @@ def test_laplace_agrees_with_dp_accounting(scale, epsilon):
     assert laplace_mechanism(scale).delta(epsilon).middle == pytest.approx(theirs, rel=1e-10, abs=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [(1.0,), (0.5, 0.5), (0.9, 0.1), (0.25, 0.25, 0.25, 0.25), (0.6, 0.3, 0.1)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_one_coordinate_is_the_worst_l1_shift(split, epsilon):

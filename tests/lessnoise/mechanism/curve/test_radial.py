@@ -113,6 +113,7 @@ SIMULATED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(len(SIMULATED)))
 def test_contains_the_sampled_privacy_loss(seed):
     case = SIMULATED[seed]
@@ -123,6 +124,7 @@ def test_contains_the_sampled_privacy_loss(seed):
     assert deviation < 0.02 * mean  # the simulation has the power to notice a wrong curve
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_coarse_bracket_is_still_a_bracket(seed):
     rng = np.random.default_rng([7, seed])
@@ -137,6 +139,7 @@ def test_a_coarse_bracket_is_still_a_bracket(seed):
         assert contains(found, exact, ORACLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 2, 3, 10, 40, 1000, 10**6, 10**9])
 @pytest.mark.parametrize(
     ("mu", "epsilon"),
@@ -267,6 +270,7 @@ def test_bracket_is_a_probability_and_narrow(case):
     assert found.relative_width <= WIDTH
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(curves(), st.floats(0.0, 2.0))
 def test_delta_falls_with_epsilon(case, step):
@@ -276,6 +280,7 @@ def test_delta_falls_with_epsilon(case, step):
         assert there.upper <= here.upper or there.upper < 1e-250
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(curves(), st.floats(1e-3, 1.0))
 def test_a_smaller_shift_has_a_smaller_delta(case, factor):
@@ -286,6 +291,7 @@ def test_a_smaller_shift_has_a_smaller_delta(case, factor):
         assert milder.upper <= worst.upper or milder.upper < 1e-250
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(curves(), st.floats(1.0, 100.0))
 def test_more_noise_has_a_smaller_delta(case, factor):
@@ -293,6 +299,7 @@ def test_more_noise_has_a_smaller_delta(case, factor):
     assert more.lower <= less.upper
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(curves(), st.integers(-20, 20))
 def test_only_the_ratio_of_sensitivity_and_scale_matters(case, exponent):
@@ -413,6 +420,7 @@ def slopes_at(curve, xi):
     return nodes.fraction, low, high
 
 
+@pytest.mark.slow
 def test_slopes_agree_with_differences_of_the_lune():
     checked = 0
     for seed in range(300):
@@ -430,6 +438,7 @@ def test_slopes_agree_with_differences_of_the_lune():
     assert checked > 150
 
 
+@pytest.mark.slow
 def test_random_cells_cover_every_slope_and_lune_inside():
     for seed in range(400):
         curve, start, width = cell_case(seed)
@@ -449,6 +458,7 @@ def test_random_cells_cover_every_slope_and_lune_inside():
             assert (high <= slope_high + slack)[usable].all(), (curve, start, width)
 
 
+@pytest.mark.slow
 def test_lunes_against_fifty_digits():
     rng = np.random.default_rng(12)
     for _ in range(400):

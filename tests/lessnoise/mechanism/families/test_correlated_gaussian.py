@@ -305,6 +305,7 @@ def mixture_tail(law, dimension, loss, high):
     return math.fsum(weights * tail(0.5 * dimension + n, 0.5 * loss / across))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 3, 10, 1000, 10**4])
 @pytest.mark.parametrize("strength", [0.01, 1.0, 6.0])
 def test_quantiles_against_the_chi_square_mixture(dimension, strength):

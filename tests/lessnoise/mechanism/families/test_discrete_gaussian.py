@@ -163,6 +163,7 @@ def cumulative(law, block):
 # The sampler.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1, 2.5, 7, 100, 1000, 1024, 1500, 10**6 + 3, 2**40])
 def test_a_million_draws_follow_the_law(sigma):
     variance = Fraction(sigma) ** 2
@@ -275,6 +276,7 @@ def test_words_around_every_threshold_agree_with_the_search():
         assert machine.blocks(1, Script(chosen)).tolist() == [exact]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(9), Fraction(3 * 10**6)])
 def test_the_tail_is_not_cut(variance):
     """A uniform within 2^-192 of 1 lies far beyond the table, and gets the block that its digits mean."""
@@ -426,6 +428,7 @@ def test_scalar_curve_in_many_digits(variance, shift):
             assert bracket.relative_width <= 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [5 * 10**4, 3 * 10**5])
 @pytest.mark.parametrize(("deviations", "shift"), [(0.0, 1), (1.0, 2), (5.0, 1), (12.0, 1), (0.5, 10**5)])
 def test_curve_in_blocks_is_the_plain_sum(sigma, deviations, shift):

@@ -116,6 +116,7 @@ def test_gamma_bound_sharpens_the_published_condition():
         assert ours >= plain * (1 - 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.01, 1.3, 1.5, 1.99])
 def test_the_two_lemmas_of_the_dimension_free_bound(p):
     x, d = np.meshgrid(np.linspace(-4, 4, 801), np.geomspace(1e-3, 10, 60))
@@ -131,6 +132,7 @@ def test_the_two_lemmas_of_the_dimension_free_bound(p):
             assert moment <= mp.exp(rate**2 * second / 2) * (1 + mp.mpf("1e-9"))
 
 
+@pytest.mark.slow
 def test_dimension_free_bound_does_not_grow_with_the_dimension():
     scales = [
         generalized_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=size, p=1.8).law.scale
@@ -145,6 +147,7 @@ def test_dimension_free_bound_does_not_grow_with_the_dimension():
 # Calibration.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 1.1, 1.5, 2, 2.5, 6])
 @pytest.mark.parametrize("shape", [1, 3, (40, 50)])
 def test_calibration_is_safe_and_tight(p, shape):
@@ -212,6 +215,7 @@ def test_quantiles_match_the_known_laws(dimension):
     assert module.unit_quantile(1.0, dimension, 0.7) == pytest.approx(laplace, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.4, 3.0])
 def test_quantiles_by_simulation(p):
     law = GeneralizedGaussian(p, 2.0)
@@ -226,6 +230,7 @@ def test_quantiles_by_simulation(p):
 # Sampling.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 1.25, 2, 3, 8, 60])
 def test_draws_follow_the_law_and_no_other_scale(p):
     law = GeneralizedGaussian(p, 5.0)

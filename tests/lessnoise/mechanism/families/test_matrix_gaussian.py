@@ -141,6 +141,7 @@ def test_sampler_is_the_kronecker_square_root():
     assert np.allclose(root @ root.T, np.kron(row, column), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_blocks_do_not_change_the_map():
     big = law(np.linspace(1.0, 2.0, 300), np.linspace(3.0, 1.0, 520), seed=5)
     normals = np.random.default_rng(0).standard_normal(big.shape)
@@ -190,6 +191,7 @@ def test_directional_covariance_two_sided(source, seed):
     assert np.abs(correlation).max() < 9.0 / math.sqrt(2000)
 
 
+@pytest.mark.slow
 def test_basis_is_respected():
     # In the wrong basis the same noise is refused.
     matrix_law = law(np.array([1.0, 10.0, 10.0]), np.array([1.0, 1.0]), seed=4)

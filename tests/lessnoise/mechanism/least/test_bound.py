@@ -188,6 +188,7 @@ def test_no_epsilon_at_all(delta):
     assert 0.99 * uniform < bound.value <= uniform
 
 
+@pytest.mark.slow
 def test_high_dimension_is_nearly_gaussian():
     gaussian = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=1000).expected_loss
     bound = lower_bound(1000, 1.0, 1e-6, SQUARE, None, gaussian, goal=0.98)
@@ -274,6 +275,7 @@ def test_averages_by_monte_carlo(dimension):
 # The interval bound.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 3, 12, 100])
 def test_interval_bound_holds_and_is_sharp(dimension):
     rng = np.random.default_rng(100 + dimension)

@@ -142,6 +142,7 @@ def test_a_changed_proof_proves_what_is_true_or_nothing(cache, truth, change):
     assert found <= truth.mechanism.expected_loss
 
 
+@pytest.mark.slow
 def test_a_proof_for_another_target_is_gone_through_for_this_one(cache, truth):
     """The tests may come from anywhere; the promise that they are held against is the one asked for."""
     easier = {**TARGET, "epsilon": 3.0}
@@ -236,6 +237,7 @@ def test_a_folder_that_cannot_be_used_is_no_obstacle(truth, monkeypatch, tmp_pat
         assert ln.least_noise(**TARGET) == truth.mechanism
 
 
+@pytest.mark.slow
 def test_threads_and_processes_that_write_at_once_leave_whole_files(cache):
     code = (
         "import sys; from lessnoise.mechanism.least import store\n"

@@ -80,6 +80,7 @@ def test_certified_and_never_worse(dimension, epsilon, delta, sensitivity):
     assert least.expected_loss <= ln.l2_mechanism(**wanted).expected_loss / (1 - search.SMALLEST_GAIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "epsilon", "delta"), [(1, 0.7, 1e-5), (2, 3.0, 1e-8), (4, 0.4, 1e-3), (7, 6.0, 1e-6), (25, 9.0, 1e-9)]
 )
@@ -136,6 +137,7 @@ def test_one_entry_at_large_delta_is_nearly_uniform():
     assert found.expected_loss == pytest.approx(1 / (12 * 0.01**2), rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("objective", "order"), [("l2", 1.0), ("squared", 2.0)])
 @pytest.mark.parametrize("dimension", [2, 12])
 def test_each_objective_is_best_at_its_own(objective, order, dimension):
@@ -170,6 +172,7 @@ def test_objectives_differ_where_they_should():
         assert Power(3.0).ball_mean(m, np.array([4.0]))[0] == pytest.approx(power, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "epsilon"), [(2, 4.0), (5, 8.0), (20, 1.0)])
 def test_the_staircase_is_stationary(dimension, epsilon):
     """Moving any one radius, at equal delta to first order, does not lower the loss."""
@@ -226,6 +229,7 @@ def test_a_damaged_answer_costs_time_only(empty_cache, damage):
     assert law_from_dict(json.loads(file.read_bytes())["answer"]["law"]) == first.law
 
 
+@pytest.mark.slow
 def test_no_cache_folder_is_no_obstacle(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -270,6 +274,7 @@ def test_an_uncertified_candidate_is_never_chosen(empty_cache, monkeypatch):
     assert "not certified" in found.design.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "dimension"), [(300.0, 1e-6, 3), (1e-9, 1e-12, 2), (1.0, 1e-150, 4), (40.0, 0.4, 1)]
 )

@@ -266,6 +266,7 @@ def test_dragging_a_slider_shows_the_right_numbers(page, name):
     assert "NaN" not in page.run("document.querySelector('.lnx').innerHTML")
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_every_control_works_by_keyboard(page):
     for name in ("dimension", "epsilon", "delta", "sensitivity"):
@@ -299,6 +300,7 @@ def test_tab_reaches_everything_in_order(page):
     assert reached[:8] == [name for name in ("dimension", "epsilon", "delta", "sensitivity") for _ in range(2)]
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_controls_have_names_and_the_result_is_spoken(page):
     unnamed = page.run(
@@ -347,6 +349,7 @@ def test_an_address_of_the_page_around_it_is_left_alone(tab, page):
     assert _shown_setting(page)["dimension"] == 7921
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize(
     ("name", "text"),

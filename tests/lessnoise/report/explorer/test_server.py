@@ -284,6 +284,7 @@ def test_port_in_use():
     assert f"port={port} is in use" in result.output
 
 
+@pytest.mark.slow
 def test_control_c_ends_with_one_sentence():
     # Processes started in the background ignore the signal unless told otherwise.
     script = (
