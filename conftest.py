@@ -1,4 +1,7 @@
-"""What all tests share: a cache of their own, the same examples in each run, and pages that say what they need."""
+"""What all tests share: a cache of their own, the same examples in each run, and pages that say what they need.
+
+Examples in docstrings and pages cannot carry a mark, so those that take long are named here.
+"""
 
 import importlib.util
 import os
@@ -23,19 +26,27 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+SLOW_EXAMPLES = {
+    "docs/pca.md::pca.md",
+    "src/lessnoise/mechanism/least/builder.py::lessnoise.mechanism.least.builder.loss_lower_bound",
+    "src/lessnoise/noise/selftest.py::lessnoise.noise.selftest.run",
+}
+
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus") is None:  # the extra "learn"
     collect_ignore = [
         *(
             f"src/lessnoise/learn/{name}.py"
             for name in ("accountant", "batch", "clipping", "loader", "noise", "optimizer", "privacy_engine", "watch")
         ),
-        *(f"src/lessnoise_paper/studies/learning/{name}.py" for name in ("networks", "trainer", "features", "strong")),
+        *(f"src/lessnoise_paper/training/{name}.py" for name in ("networks", "trainer", "features", "strong")),
     ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip a page whose comment ``<!-- needs: torch, opacus -->`` names a module that is missing, and say which."""
+    """Mark slow examples, and skip a page whose comment ``<!-- needs: torch, opacus -->`` names a missing module."""
     for item in items:
+        if item.nodeid in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
         if item.path.suffix == ".md":
             missing = [name for name in needs(item.path.read_text(encoding="utf-8")) if not _importable(name)]
             if missing:

@@ -18,6 +18,7 @@ def other_libraries():
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "library"), [("numpy", "numpy"), ("diffprivlib", "diffprivlib"), ("opendp", "opendp")]
 )

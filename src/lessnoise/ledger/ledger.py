@@ -178,11 +178,11 @@ class Ledger(Plotted):
     # Reading.
 
     def spent(self) -> Bracket:
-        """Exact epsilon of everything so far at the ledger's delta, in the worst partition, with the machine's share."""
+        """Exact epsilon of everything at the ledger's delta, in the worst partition, the machine's share in it."""
         return total.epsilon_spent(*self._so_far(self.budget.delta))
 
     def spent_delta(self) -> Bracket:
-        """Exact delta of everything so far at the ledger's epsilon, in the worst partition, with the machine's share."""
+        """Exact delta of everything at the ledger's epsilon, in the worst partition, the machine's share in it."""
         return total.delta_spent(*self._so_far(self.budget.epsilon))
 
     def remaining(self) -> float:

@@ -1,0 +1,156 @@
+"""Descriptions that were damaged or forged: each is refused in one sentence, or is one that works.
+
+Every entry of the catalogue, and everything else that is read back from JSON, is mutated in hundreds of ways, the same
+in each run. An entry, a law or a class that is new is here by itself, or its test asks for an example.
+"""
+
+import dataclasses
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import lessnoise as ln
+from lessnoise import Request
+from lessnoise.learn.plan import TrainingPlan, gaussian
+from lessnoise.mechanism import law as laws
+from lessnoise.mechanism.catalogue import CATALOGUE
+from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
+from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
+from lessnoise.mechanism.least.objective import Design
+from lessnoise.mechanism.least.search import Answer
+from lessnoise.query import Axis
+from tests.helpers.damage import attempt, classes_read_back, try_damaged
+
+SMALL = 4096  # entries of what is released
+
+REQUESTS = tuple(
+    Request(
+        1.0,
+        1e-6,
+        1.0,
+        shape,
+        l1_sensitivity=1.0,
+        k=2.0 if shape == (3,) else 1000.0,
+        p=1.5,
+        bound=3.0,
+        entry_bound=1.0,
+        integer=True,
+        counts=True,
+    )
+    for shape in ((4, 4), (3,), (8,))
+)
+
+
+def catalogue_examples():
+    """One description of every entry, or of each kind of law that it gives."""
+    found = {}
+    for name, entry in CATALOGUE.items():
+        for request in REQUESTS:
+            try:
+                built = entry.build(request)
+            except ln.LessnoiseError:
+                continue
+            found.setdefault(f"{name} {built.law.kind}", built)
+        assert any(key.split(" ")[0] == name for key in found), f"{name}: no request fits it, so add one"
+    return found
+
+
+def design_of(mechanism):
+    """Reads the design of a mechanism's law."""
+
+    def read(values):
+        return Design.from_dict(values, mechanism.law, mechanism.dimension)
+
+    return read
+
+
+def examples():
+    """What can be read back, with its reader."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ln.ClaimWarning)
+        mechanisms = catalogue_examples()
+        basis = FrozenMatrix(np.linalg.qr(np.arange(9.0).reshape(3, 3) + np.eye(3))[0])
+        turned = MatrixGaussian(Deviations.of([1.0, 2.0, 3.0]), Deviations.of([2.0, 2.0]), basis)
+        mechanisms["turned"] = ln.Mechanism("turned", turned, (3, 2), 1.0, claim=ln.Claim(1, 0.5))
+        mechanisms["wishart"] = ln.mechanism.families.wishart(epsilon=1, features=3, records=10)
+        ranges = ln.dawa(epsilon=1, shape=8, workload="ranges")
+        mechanisms |= {"ranges": ranges, "unclaimed": dataclasses.replace(ranges, claim=None)}
+    gauss, laplace, l2 = (mechanisms[name] for name in ("analytic-gaussian radial", "laplace laplace", "l2 radial"))
+    composed = ln.compose(l2.repeat(3), laplace, gauss.subsample(0.01).repeat(10))
+    plan = TrainingPlan(gaussian(noise_multiplier=2.0, clip_norm=1.0, parameters=5), 0.1, 3, 100, ln.Guarantee(1, 0.1))
+    described = [(ln.Mechanism.from_dict, name, built.to_dict()) for name, built in mechanisms.items()]
+    kinds = {built.law.kind: built.law for built in mechanisms.values()}
+    described += [(laws.law_from_dict, kind, law.to_dict()) for kind, law in kinds.items()]
+    certified = ("analytic-gaussian radial", "laplace laplace", "discrete-gaussian discrete-gaussian", "hb hierarchy")
+    described += [
+        (
+            ln.Certificate.from_dict,
+            name,
+            mechanisms[name].release(np.zeros(mechanisms[name].shape)).certificate.to_dict(),
+        )
+        for name in certified
+    ]
+    shells = mechanisms["least-noise shells"]
+    others = {
+        ln.Composition: composed,
+        type(composed.parts[0]): composed.parts[-1],
+        ln.Guarantee: ln.Guarantee(1, 1e-6),
+        ln.Claim: ln.Claim(1, 1e-6, source="someone"),
+        ln.Bracket: ln.Bracket(0.1, 0.2),
+        Answer: Answer(shells.law, "nothing"),
+        Deviations: turned.row_deviations,
+        FrozenMatrix: basis,
+        MatrixGaussian: turned,
+        TrainingPlan: plan,
+        Axis: Axis("Lon", bounds=(0, 1), bins=4),
+    }
+    described += [(kind.from_dict, kind.__name__, value.to_dict()) for kind, value in others.items()]
+    described.append((design_of(shells), "Design", shells.design.to_dict()))
+    described.append((Axis.from_dict, "Axis of keys", Axis("Base", keys=["a", "b"]).to_dict()))
+    described.append((Axis.from_dict, "Axis of edges", Axis("Lat", edges=[0.0, 1.0, 3.0]).to_dict()))
+    return [(reader, name, json.loads(json.dumps(values))) for reader, name, values in described]
+
+
+EXAMPLES = examples()
+NAMES = [f"{reader.__qualname__}: {name}" for reader, name, _ in EXAMPLES]
+
+
+def use(found):
+    """What one does with a description that was read: each step works, or says one sentence."""
+    steps = []
+    if isinstance(found, (ln.Mechanism, ln.Composition, TrainingPlan)):
+        steps += [lambda: found.delta(1), lambda: found.epsilon(1e-6)]
+    if isinstance(found, (ln.Mechanism, TrainingPlan)):
+        steps += [lambda: found.check()]
+    if isinstance(found, ln.Mechanism):
+        steps += [lambda: found.expected_loss, lambda: found.loss_quantile(0.9), lambda: str(found.check())]
+        if found.dimension <= SMALL:
+            steps.append(lambda: found.release(np.zeros(found.shape)))
+    if hasattr(found, "_repr_html_"):
+        steps.append(lambda: found._repr_html_())
+    if hasattr(type(found), "from_json"):
+        assert type(found).from_json(found.to_json()) == found
+    elif type(found) is not Design:
+        read = laws.law_from_dict if hasattr(found, "kind") and hasattr(found, "norm") else type(found).from_dict
+        assert read(json.loads(json.dumps(found.to_dict()))) == found
+    for step in steps:
+        attempt(step)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
+@pytest.mark.parametrize(("reader", "name", "values"), EXAMPLES, ids=NAMES)
+def test_a_damaged_description_is_refused_or_works(reader, name, values):
+    try_damaged(reader, name, values, use)
+
+
+def test_everything_that_can_be_read_back_is_tried():
+    classes = classes_read_back(ln)
+    tried = {getattr(reader, "__self__", None) for reader, _, _ in EXAMPLES}
+    tried = {kind.__name__ for kind in tried if kind is not None} | {law.__name__ for law in laws._KINDS.values()}
+    # A proof is read by the search alone, which goes through all of it again (least/test_cache.py).
+    assert classes - {"Law", "Plain", "Design", "Proof"} <= tried
+    kinds = {values["kind"] for reader, _, values in EXAMPLES if reader is laws.law_from_dict}
+    assert kinds == {kind for kind in laws._KINDS if not kind.startswith("test-")}  # laws of other tests
