@@ -166,6 +166,7 @@ def test_the_angle_of_the_proof_is_seldom_where_it_must_be(made):
     assert numbers["median_angle"] == pytest.approx(math.atan(1.0 / length), rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_attack_without_the_null_space_stays_below_the_exact_delta_and_refutes(made):
     numbers = made("null-space").numbers
     exact = oracles.delta_positive(r1smg_case(100, 1e-3, 1e-5, 1.0))
@@ -178,6 +179,7 @@ def test_the_attack_without_the_null_space_stays_below_the_exact_delta_and_refut
     assert sum(numbers["of_value"]) > sum(numbers["of_value"][:20]) * 2, "releases of the value lie to the right"
 
 
+@pytest.mark.slow
 def test_attacks_prove_no_more_than_is_true(made):
     for row in made("attacks").numbers["rows"]:
         assert row["audit"]["delta"] <= row["exact"]["upper"]
@@ -185,6 +187,7 @@ def test_attacks_prove_no_more_than_is_true(made):
         assert row["verdict"] == "fails"
 
 
+@pytest.mark.slow
 def test_claims_are_those_of_the_record(made):
     rows = made("claims").numbers["rows"]
     assert [row["mechanism"] for row in rows] == ["r1smg"] * 5 + ["classic-gaussian"] * 2
@@ -195,6 +198,7 @@ def test_claims_are_those_of_the_record(made):
     assert rows[0]["exact"]["upper"] == pytest.approx(0.2166, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_the_frontier_is_bounded_and_exact(made):
     for point in made("frontier").numbers["points"]:
         assert 0.0 < point["bound"] <= point["least"] <= min(point["l2"], 1.0)
@@ -205,6 +209,7 @@ def test_the_frontier_is_bounded_and_exact(made):
         assert point["least"] == pytest.approx(least.expected_loss / (point["dimension"] * sigma**2), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_counts_have_the_losses_that_theory_expects(made):
     numbers = made("counts").numbers
     share = numbers["occupied_cells"] / 7921
@@ -238,6 +243,7 @@ def test_curves_are_the_exact_ones(made):
     assert "0.2166" in said.privacy
 
 
+@pytest.mark.slow
 def test_components_have_known_exact_deltas(made):
     pytest.importorskip("sklearn")
     numbers = made("pca").numbers
@@ -252,6 +258,7 @@ def test_components_have_known_exact_deltas(made):
             assert point["exact_delta"]["upper"] <= 1e-7
 
 
+@pytest.mark.slow
 def test_learning_shows_the_stored_runs(made):
     numbers = made("learning").numbers
     from lessnoise_paper.training import results
@@ -273,6 +280,7 @@ def test_learning_shows_the_stored_runs(made):
     assert "it gives (3.5112, 1e-5)-DP at claimed ε = 2.673 and (30.841, 1e-5)-DP at claimed ε = 20.713" in cifar
 
 
+@pytest.mark.slow
 def test_learning_words_tell_what_an_attack_on_one_step_proves(made):
     numbers = json.loads(json.dumps(made("learning").numbers))
     shares = {"right_guesses_proved": 0.96999, "right_guesses_claimed": 0.67101, "right_guesses_limit": 0.67501}
@@ -316,6 +324,7 @@ def test_columns_without_content_are_left_out():
     assert made.count("<td>") == 2
 
 
+@pytest.mark.slow
 def test_words_on_components_follow_the_numbers(made):
     numbers = json.loads(json.dumps(made("pca").numbers))
     assert "Accuracy says little" in words.pca.figure_11(numbers).shows
