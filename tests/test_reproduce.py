@@ -18,7 +18,7 @@ from lessnoise.report.inline import colour_rules, inline_svg, night
 from lessnoise_paper import Settings, registry, reproduce
 from lessnoise_paper import sections as words
 from lessnoise_paper.experiments.common import COUNT_QUERY
-from lessnoise_paper.sections import common
+from lessnoise_paper.sections import wording as common
 from outline import Outline
 
 pytestmark = pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")

@@ -29,7 +29,6 @@ _NO_NUMBERS = (
     "lessnoise_paper/commands/",
     "lessnoise_paper/registry.py",
     "lessnoise_paper/render.py",
-    "lessnoise_paper/render_style.py",
     "lessnoise_paper/run.py",
     "lessnoise_paper/sections/",
 )

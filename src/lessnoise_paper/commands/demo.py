@@ -13,7 +13,7 @@ from lessnoise_paper.commands.page import write_page
 from lessnoise_paper.experiments.demo import DIMENSIONS
 from lessnoise_paper.model import Settings
 from lessnoise_paper.registry import DEMO
-from lessnoise_paper.sections.common import verdict_of
+from lessnoise_paper.sections.wording import verdict_of
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers

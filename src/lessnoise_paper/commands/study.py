@@ -16,7 +16,7 @@ from lessnoise_paper.experiments.counts import parts
 from lessnoise_paper.experiments.uber import SYNTHETIC
 from lessnoise_paper.model import Settings
 from lessnoise_paper.registry import COUNTS
-from lessnoise_paper.sections.common import verdict_of
+from lessnoise_paper.sections.wording import verdict_of
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers
