@@ -10,13 +10,11 @@ import numpy as np
 from lessnoise.audit import audit
 from lessnoise.mechanism import builders, families
 from lessnoise.report.canvas import GRID, INK, blank, style, svg
-from lessnoise_paper.experiments.common import GREY, judged, legend_above, quiet_axes
-from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.experiments.common import judged
+from lessnoise_paper.experiments.drawing import SOFT, VERDICT_COLOURS, legend_above, mark, note, rows_of
 from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise_paper.model import Numbers, Progress
 
@@ -73,32 +71,14 @@ def _picture(rows: list[Numbers]) -> bytes:
             axes.plot(claimed, place, "o", markerfacecolor="white", markeredgecolor=colour, markersize=9, zorder=3)
             axes.plot(exact, place, "|", color=INK, markersize=17, markeredgewidth=2.2, zorder=3)
             axes.plot(proved, place, ">", color=colour, markersize=8, zorder=4)
-            axes.annotate(
-                "refuted" if row["audit"]["refuted"] else "not refuted",
-                (1.02, place),
-                xycoords=("axes fraction", "data"),
-                va="center",
-                fontsize=9,
-                color=colour if row["audit"]["refuted"] else "#555555",
-            )
-        axes.set_yticks(range(len(rows)), [f"{row['label']}\nM = {row['dimension']}" for row in rows], fontsize=8.5)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0)
-        quiet_axes(axes, log="x", grid="x")
+            words, ink = ("refuted", colour) if row["audit"]["refuted"] else ("not refuted", SOFT)
+            note(axes, words, (1.02, place), (0, 0), ("axes fraction", "data"), va="center", fontsize=9, color=ink)
+        rows_of(axes, [f"{row['label']}\nM = {row['dimension']}" for row in rows], size=8.5, line=True)
         axes.set_xlim(0.6 * _FLOOR, 1.3)
         axes.set_xlabel("delta at the claimed epsilon (logarithmic)")
-        _legend(figure)
+        exact_mark = mark("exact", "|", color=INK, markersize=12, markeredgewidth=2)
+        legend_above(figure, mark("claimed", "o"), mark("proved by the attack", ">"), exact_mark)
         return svg(figure)
-
-
-def _legend(figure: Figure) -> None:
-    from matplotlib.lines import Line2D
-
-    legend_above(
-        figure,
-        Line2D([], [], linestyle="", marker=">", color=GREY, label="proved by the attack"),
-        Line2D([], [], linestyle="", marker="|", color=INK, markersize=12, markeredgewidth=2, label="exact"),
-    )
 
 
 def _parameters(settings: Settings) -> Numbers:

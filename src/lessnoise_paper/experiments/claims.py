@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 from lessnoise.claims import CASES
 from lessnoise.report import text
 from lessnoise.report.canvas import GRID, blank, style, svg
-from lessnoise_paper.experiments.common import GREY, legend_above, quiet_axes
-from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.experiments.drawing import VERDICT_COLOURS, legend_above, mark, rows_of
 from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from lessnoise.claims import Finding
     from lessnoise_paper.model import Numbers, Progress
 
@@ -52,21 +49,13 @@ def _picture(findings: list[Finding]) -> bytes:
             axes.plot(claimed, place, "o", markerfacecolor="white", markeredgecolor=colour, markersize=8, zorder=3)
             axes.plot(exact, place, "X", color=colour, markersize=7, markeredgecolor="none", zorder=4)
         labels = [f"{f.name} {text.pair(f.claimed)}: {f.setting.split(':')[0]}" for f in findings]
-        axes.set_yticks(range(len(findings)), labels, fontsize=8)
+        rows_of(axes, labels, size=8, line=True)
         axes.set_ylim(len(findings) - 0.5, -0.6)
-        axes.tick_params(axis="y", length=0)
-        quiet_axes(axes, log="x", grid="x")
         axes.set_xlim(0.4 * _FLOOR, 2.5)
         axes.set_xlabel(f"delta at the claimed epsilon (logarithmic; {text.number(_FLOOR)} or less at the left)")
-        _legend(figure)
+        verdicts = [mark(word, color=VERDICT_COLOURS[word], linewidth=4) for word in ("holds", "fails")]
+        legend_above(figure, mark("claimed", "o"), mark("exact (upper end)", "X"), *verdicts)
         return svg(figure)
-
-
-def _legend(figure: Figure) -> None:
-    from matplotlib.lines import Line2D
-
-    verdicts = (Line2D([], [], color=VERDICT_COLOURS[word], linewidth=4, label=word) for word in ("holds", "fails"))
-    legend_above(figure, Line2D([], [], linestyle="", marker="X", color=GREY, label="exact (upper end)"), *verdicts)
 
 
 def _parameters(settings: Settings) -> Numbers:

@@ -167,7 +167,7 @@ def run_pca(
             points.append(_measure(contender, bench, part, key, epsilon, repetitions, np.random.default_rng(stream)))
         report("pictures", len(jobs), len(jobs))
         noisy = {
-            part: _spectrum(*bounded, max(axis), delta, components, np.random.default_rng([seed, place]))
+            part: _spectrum(*bounded, max(axis), delta, components, np.random.default_rng([seed, place]), table.image)
             for place, (part, bounded) in enumerate(bench.bounded.items())
         }
     return PcaStudy(
@@ -182,7 +182,7 @@ def run_pca(
         points=tuple(points),
         spectrum=bench.values,
         noisy=noisy,
-        directions=bench.exact[: min(8, features)],
+        directions=bench.exact[: min(8, features)] if table.image else None,
         image=table.image,
         left_out=left_out,
     )
@@ -205,7 +205,6 @@ def _measure(
 ) -> Point:
     drawn = [contender.draw(rng) for _ in range(repetitions)]
     verdict = None if contender.mechanism is None else contender.mechanism.check()
-    holds = None if verdict is None else True if verdict.holds else False if verdict.refuted else None
     return Point(
         part=part,
         key=key,
@@ -213,7 +212,7 @@ def _measure(
         axis=axis,
         epsilon=contender.epsilon,
         exact=None if verdict is None else verdict.exact,
-        holds=holds,
+        verdict_word="not proved" if verdict is None else verdict.word,
         deviations=tuple(bench.deviation(vectors) for vectors in drawn),
         accuracies=tuple(bench.accuracy(vectors) for vectors in drawn),
     )
@@ -286,10 +285,16 @@ def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, Moments]
 
 
 def _spectrum(
-    layout: Layout, found: Moments, epsilon: float, delta: float, components: int, rng: np.random.Generator
+    layout: Layout,
+    found: Moments,
+    epsilon: float,
+    delta: float,
+    components: int,
+    rng: np.random.Generator,
+    image: object,
 ) -> Spectrum:
     described = build("least-noise", layout, epsilon, delta)
     released = layout.pack(found) + described.noise(rng)
     values, vectors = eigenpairs(layout.unpack(released, found.count).gram / found.count, max(components, _SHOWN))
     floor = layout.noise_floor(described.standard_deviation, found.count)
-    return Spectrum(values, vectors[:8], floor)
+    return Spectrum(values, floor, vectors[:8] if image else None)

@@ -62,7 +62,7 @@ def run(
         "counts-densities.svg": pictures.densities_svg(result),
         "counts-equal.svg": pictures.honest_svg(result),
         "counts-truth.png": pictures.map_png(result, None),
-        "counts-maps.png": pictures.maps_png(result, result.paper, truth=True),
+        "counts-maps.png": pictures.maps_png(result, result.paper),
     }
     found |= {map_file("paper", row.key): pictures.map_png(result, row) for row in result.paper}
     found |= {map_file("strict", row.key): pictures.map_png(result, row, own_scale=True) for row in result.strict[1:]}

@@ -18,6 +18,7 @@ from lessnoise.query import Answer, Histogram
 from lessnoise.report import text
 from lessnoise.report.canvas import COLOURS
 from lessnoise.report.frontier import FrontierPoint, frontier, frontier_svg
+from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.data import BOUNDS, synthetic_city
 from lessnoise_paper.experiments import demo_pictures as pictures
 from lessnoise_paper.experiments.rows import Reconstruction, Row, reconstruct
@@ -64,6 +65,7 @@ _CURVE_POINTS = 28
 _CURVE_FLOOR = 1e-12
 
 
+@stored(released=None, target_delta="exact_delta_at_target_epsilon", loss_quantiles=None)
 @dataclass(frozen=True, eq=False)
 class DemoRow(Row):
     """A row with what the mechanism costs, in theory and in the one release.
@@ -92,15 +94,13 @@ class DemoRow(Row):
         return {
             **Row.to_dict(self),
             "colour": COLOURS[self.key],
-            "exact_delta_at_target_epsilon": self.target_delta.to_dict(),
             "standard_deviation": self.standard_deviation,
             "expected_loss": self.expected_loss,
             "loss_quantiles": dict(zip(map(str, QUANTILES), self.loss_quantiles, strict=True)),
-            "observed_loss": self.observed_loss,
-            "curve": [list(point) for point in self.curve],
         }
 
 
+@stored(counts=None, version="lessnoise")
 @dataclass(frozen=True, eq=False)
 class DemoResult:
     """The comparison. ``rows`` holds the mechanisms that keep their claim first, each part by expected loss."""
@@ -111,6 +111,7 @@ class DemoResult:
     rows: tuple[DemoRow, ...]
     reconstructions: tuple[Reconstruction, ...]
     frontier: tuple[FrontierPoint, ...]
+    private: bool = False
     version: str = __version__
 
     def row(self, key: str) -> DemoRow:
@@ -120,22 +121,16 @@ class DemoResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the maps."""
-        return {
-            "lessnoise": self.version,
-            "data": "synthetic city",
-            "pickups": int(self.counts.value.sum()),
-            "largest_count": float(self.counts.value.max()),
-            "shape": list(self.counts.shape),
-            "sensitivity": self.counts.sensitivity,
-            "l1_sensitivity": self.counts.l1_sensitivity,
-            "bounds": [list(side) for side in BOUNDS],
-            "target": self.target.to_dict(),
-            "seed": self.seed,
-            "private": False,
-            "rows": [row.to_dict() for row in self.rows],
-            "reconstructions": [found.to_dict() for found in self.reconstructions],
-            "frontier": [point.to_dict() for point in self.frontier],
-        }
+        return plain_fields(
+            self,
+            data="synthetic city",
+            pickups=int(self.counts.value.sum()),
+            largest_count=float(self.counts.value.max()),
+            shape=self.counts.shape,
+            sensitivity=self.counts.sensitivity,
+            l1_sensitivity=self.counts.l1_sensitivity,
+            bounds=BOUNDS,
+        )
 
 
 def run_demo(

@@ -134,20 +134,20 @@ class _Study:
         }
         self._step("done")
         return UberResult(
-            name,
-            pickups,
-            self.counts,
-            self.city,
-            self.repetitions,
-            self.seed,
-            tuple(paper),
-            tuple(strict),
-            tuple(sorted(honest, key=lambda row: row.losses.mean_valid)),
-            tuple(sorted(true, key=lambda row: row.losses.mean_valid)),
-            target,
-            true_target,
-            tuple(attacks),
-            facts,
+            data=name,
+            pickups=pickups,
+            counts=self.counts,
+            city=self.city,
+            repetitions=self.repetitions,
+            seed=self.seed,
+            paper=tuple(paper),
+            strict=tuple(strict),
+            honest=tuple(sorted(honest, key=lambda row: row.losses.mean_valid)),
+            true=tuple(sorted(true, key=lambda row: row.losses.mean_valid)),
+            target=target,
+            true_target=true_target,
+            attacks=tuple(attacks),
+            facts=facts,
         )
 
     def _row(

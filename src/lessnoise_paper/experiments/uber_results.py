@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from lessnoise._version import __version__
 from lessnoise.query import Answer, Histogram
 from lessnoise.report.canvas import MORE_COLOURS
+from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.experiments.rows import Reconstruction, Row
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SYNTHETIC_CITY = "synthetic city"
 
 
+@stored(whole=None)
 @dataclass(frozen=True, eq=False)
 class Losses:
     """Losses of repeated releases, with what theory says of them where it says something.
@@ -54,19 +56,16 @@ class Losses:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "mean_valid": float(self.valid.mean()),
-            "expected_valid": self.expected_valid,
-            "mean_whole": float(self.whole.mean()),
-            "expected_whole": self.expected_whole,
-            "kurtosis": self.kurtosis,
-            "observed_kurtosis": self.observed_kurtosis,
-            "skewness": self.skewness,
-            "observed_skewness": self.observed_skewness,
-            "valid": self.valid.tolist(),
-        }
+        return plain_fields(
+            self,
+            mean_valid=float(self.valid.mean()),
+            mean_whole=float(self.whole.mean()),
+            observed_kurtosis=self.observed_kurtosis,
+            observed_skewness=self.observed_skewness,
+        )
 
 
+@stored(paper_mean="paper_mean_valid")
 @dataclass(frozen=True, eq=False)
 class LossRow(Row):
     """A row with the losses of repeated releases, and the mean that the paper reports."""
@@ -79,14 +78,24 @@ class LossRow(Row):
         return {
             **Row.to_dict(self),
             "colour": MORE_COLOURS[self.key],
-            "paper_mean_valid": self.paper_mean,
-            "losses": self.losses.to_dict(),
             "mean_loss": self.losses.mean_valid,
             "largest_released": None if self.released is None else float(self.released.max()),
         }
 
 
-@dataclass(frozen=True, eq=False)
+@stored(
+    counts=None,
+    city=None,
+    paper="paper_settings",
+    strict="all_at_1e-5",
+    true="at_the_true_r1smg_guarantee",
+    target="honest_target",
+    true_target="true_r1smg_target",
+    attacks="reconstruction",
+    facts="published_r1smg",
+    version="lessnoise",
+)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class UberResult:
     """The whole study. ``counts`` is the query of the losses, ``city`` the same pickups on the map's box."""
 
@@ -103,12 +112,13 @@ class UberResult:
     target: Guarantee
     true_target: Guarantee
     attacks: tuple[Reconstruction, ...]
-    facts: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, float]
+    private: bool = False
     version: str = __version__
 
     @property
     def synthetic(self) -> bool:
-        """Result-up pickups, which the paper's numbers are not about."""
+        """Made-up pickups, which the paper's numbers are not about."""
         return self.data == SYNTHETIC_CITY
 
     @property
@@ -118,28 +128,15 @@ class UberResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the maps."""
-        return {
-            "lessnoise": self.version,
-            "data": self.data,
-            "synthetic": self.synthetic,
-            "pickups": self.pickups,
-            "shape": list(self.counts.shape),
-            "bounds": [list(side) for side in box_of(self.counts)],
-            "map_bounds": [list(side) for side in box_of(self.city)],
-            "occupied_cells": self.occupied,
-            "largest_count_on_the_map": float(self.city.value.max()),
-            "repetitions": self.repetitions,
-            "seed": self.seed,
-            "private": False,
-            "paper_settings": [row.to_dict() for row in self.paper],
-            "all_at_1e-5": [row.to_dict() for row in self.strict],
-            "honest_target": self.target.to_dict(),
-            "honest": [row.to_dict() for row in self.honest],
-            "true_r1smg_target": self.true_target.to_dict(),
-            "at_the_true_r1smg_guarantee": [row.to_dict() for row in self.true],
-            "reconstruction": [attack.to_dict() for attack in self.attacks],
-            "published_r1smg": self.facts,
-        }
+        return plain_fields(
+            self,
+            synthetic=self.synthetic,
+            shape=self.counts.shape,
+            bounds=box_of(self.counts),
+            map_bounds=box_of(self.city),
+            occupied_cells=self.occupied,
+            largest_count_on_the_map=float(self.city.value.max()),
+        )
 
 
 def box_of(counts: Answer) -> tuple[tuple[float, float], ...]:

@@ -17,6 +17,7 @@ from lessnoise.audit import AuditReport, audit
 from lessnoise.audit.laws import draw_many
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
+from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.training import settings
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.mechanism import Mechanism
 
 
+@stored(
+    advantage_proved=None,
+    advantage_limit=None,
+    advantage_claimed=None,
+    report="audit",
+    epsilon="training_claimed_epsilon",
+    scores_without=None,
+    scores_with=None,
+)
 @dataclass(frozen=True)
 class Membership:
     """How well an attacker tells, from one step, whether a record was in the batch.
@@ -60,14 +70,12 @@ class Membership:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "method": self.method,
-            "training_claimed_epsilon": self.epsilon,
-            "right_guesses_proved": self.right_proved,
-            "right_guesses_limit": self.right_limit,
-            "right_guesses_claimed": self.right_claimed,
-            "audit": self.report.to_dict(),
-        }
+        return plain_fields(
+            self,
+            right_guesses_proved=self.right_proved,
+            right_guesses_limit=self.right_limit,
+            right_guesses_claimed=self.right_claimed,
+        )
 
 
 def membership(
