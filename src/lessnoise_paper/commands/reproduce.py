@@ -112,13 +112,8 @@ def _bars(quiet: bool) -> Iterator[Callable[[str, str, int, int], None] | None]:
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.fields[work]:<22}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console(), transient=True) as bars:
+    name, label = TextColumn("{task.fields[work]:<22}"), TextColumn("{task.description}")
+    with Progress(name, BarColumn(), TimeElapsedColumn(), label, console=console(), transient=True) as bars:
         tasks: dict[str, object] = {}
 
         def report(work: str, label: str, done: int, total: int) -> None:

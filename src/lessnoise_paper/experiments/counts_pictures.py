@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from numpy.typing import NDArray
 
-    from lessnoise_paper.experiments.uber_results import LossRow, UberResult
+    from lessnoise_paper.experiments.uber import LossRow, UberResult
 
     Array = NDArray[np.float64]
     Rows = tuple[LossRow, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lessnoise.report import frontier as frontier_module
 from lessnoise_paper.model import Experiment, Result, Settings
@@ -11,19 +11,9 @@ if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
 
 
-def run(
-    folder: str | None,
-    progress: Progress | None,
-    *,
-    delta: float,
-    epsilons: list[float],
-    dimensions: list[int],
-    radial: bool,
-) -> Result:
+def run(folder: str | None, progress: Progress | None, *, delta: float, **options: Any) -> Result:  # noqa: ANN401
     """The frontier with its proved bounds."""
-    points = frontier_module.frontier(
-        delta=delta, epsilons=epsilons, dimensions=dimensions, radial=radial, progress=progress
-    )
+    points = frontier_module.frontier(delta=delta, **options, progress=progress)
     numbers = {"delta": delta, "points": [point.to_dict() for point in points]}
     return Result(numbers, {"frontier.svg": frontier_module.frontier_svg(points)})
 
