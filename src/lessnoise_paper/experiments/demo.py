@@ -22,7 +22,7 @@ from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.data import BOUNDS, synthetic_city
 from lessnoise_paper.experiments import demo_pictures as pictures
 from lessnoise_paper.experiments.rows import Reconstruction, Row, reconstruct
-from lessnoise_paper.model import Experiment, Result, Settings
+from lessnoise_paper.model import Experiment, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from lessnoise.guarantees import Bracket
     from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise_paper.model import Numbers
 
     Progress = Callable[[str, int, int], None]
 
@@ -272,8 +271,6 @@ def map_file(key: str) -> str:
     return f"demo-map-{key}.png"
 
 
-def _parameters(settings: Settings) -> Numbers:
-    return {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": []}
-
-
-EXPERIMENT = Experiment("demo", _parameters, run)
+EXPERIMENT = Experiment(
+    "demo", lambda settings: {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": []}, run
+)

@@ -13,7 +13,7 @@ from lessnoise.report.canvas import COLOURS, INK, blank, style, svg
 from lessnoise_paper import theory
 from lessnoise_paper.experiments.common import COUNT_QUERY, judged
 from lessnoise_paper.experiments.drawing import VERDICT_COLOURS, note, quiet_axes
-from lessnoise_paper.model import Experiment, Result, Settings, tick
+from lessnoise_paper.model import Experiment, Result, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -216,13 +216,13 @@ def _sphere(axes: Any) -> None:  # noqa: ANN401
     axes.set_axis_off()
 
 
-def _angle_parameters(settings: Settings) -> Numbers:
-    return {**COUNT_QUERY, "seed": settings.seed, "draws": 100_000 if settings.quick else 1_000_000}
-
-
-def _null_space_parameters(settings: Settings) -> Numbers:
-    return {**COUNT_QUERY, "seed": settings.seed, "samples": 40_000 if settings.quick else 200_000}
-
-
-ANGLE = Experiment("angle", _angle_parameters, make_angle)
-NULL_SPACE = Experiment("null-space", _null_space_parameters, make_null_space)
+ANGLE = Experiment(
+    "angle",
+    lambda settings: {**COUNT_QUERY, "seed": settings.seed, "draws": 100_000 if settings.quick else 1_000_000},
+    make_angle,
+)
+NULL_SPACE = Experiment(
+    "null-space",
+    lambda settings: {**COUNT_QUERY, "seed": settings.seed, "samples": 40_000 if settings.quick else 200_000},
+    make_null_space,
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.report.canvas import svg
 from lessnoise_paper.codec import plain
-from lessnoise_paper.model import Experiment, Result, Settings, tick
+from lessnoise_paper.model import Experiment, Result, tick
 from lessnoise_paper.training import results, settings
 from lessnoise_paper.training.membership import demonstration
 from lessnoise_paper.training.pictures import figures
@@ -75,8 +75,8 @@ def _origin(result: dict[str, Any]) -> Numbers:
     }
 
 
-def _parameters(settings: Settings) -> Numbers:
-    return {"seed": settings.seed, "samples": 1000 if settings.quick else 4000, "results_folder": None}
-
-
-EXPERIMENT = Experiment("learning", _parameters, run)
+EXPERIMENT = Experiment(
+    "learning",
+    lambda settings: {"seed": settings.seed, "samples": 1000 if settings.quick else 4000, "results_folder": None},
+    run,
+)

@@ -76,10 +76,6 @@ def _claims_picture(findings: list[Finding]) -> bytes:
         return svg(figure)
 
 
-def _claims_parameters(settings: Settings) -> Numbers:
-    return {"cases": len(CASES)}
-
-
 # The least noise.
 
 
@@ -159,10 +155,10 @@ def _attacks_picture(rows: list[Numbers]) -> bytes:
         return svg(figure)
 
 
-def _attacks_parameters(settings: Settings) -> Numbers:
-    return {"seed": settings.seed, "samples": 100_000 if settings.quick else 400_000, "rows": 7}
-
-
-CLAIMS = Experiment("claims", _claims_parameters, judge_claims)
+CLAIMS = Experiment("claims", lambda _settings: {"cases": len(CASES)}, judge_claims)
 FRONTIER = Experiment("frontier", _frontier_parameters, draw_frontier)
-ATTACKS = Experiment("attacks", _attacks_parameters, attack)
+ATTACKS = Experiment(
+    "attacks",
+    lambda settings: {"seed": settings.seed, "samples": 100_000 if settings.quick else 400_000, "rows": 7},
+    attack,
+)
