@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from html import escape
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from lessnoise.explorer import fragment
-from lessnoise.report.html import count_word, document, embedded, html_table, prose
-from lessnoise.report.inline import colour_rules, inline_svg
+from lessnoise.report import colour_rules, count_word, document, embedded, html_table, inline_svg, prose
 from lessnoise_paper import store
-from lessnoise_paper.render_style import CSS
-from lessnoise_paper.sections.common import chip
+from lessnoise_paper.sections.wording import chip
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Fact, Outcome, Page, Picture, Section, Words
@@ -42,7 +41,8 @@ def page_html(shown: Page) -> str:
             _footer(shown),
         ]
     )
-    page = document(title, body, CSS).replace("<body>", '<body class="report">', 1)
+    css = (resources.files(__package__) / "page.css").read_text(encoding="utf-8")
+    page = document(title, body, css).replace("<body>", '<body class="report">', 1)
     return page.replace("</style>", f"{colour_rules(page)}</style>", 1)
 
 

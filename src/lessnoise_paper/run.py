@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from lessnoise_paper.model import Experiment, Progress, Section, Selection
+    from lessnoise_paper.model import Experiment, Progress, Selection
 
     Listener = Callable[[str, str, int, int], None]
 
@@ -37,33 +37,12 @@ INDEX, NUMBERS, MANIFEST = "index.html", "numbers.json", "manifest.json"
 _WAIT = 0.1  # seconds between looks at the progress of the workers
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run(Page):
     """A finished run: its page, the folder it lies in, and how long it took."""
 
     out: Path
-    page: Page
     seconds: float
-
-    @property
-    def settings(self) -> Settings:
-        """What it ran under."""
-        return self.page.settings
-
-    @property
-    def sections(self) -> Sequence[Section]:
-        """In the report's order."""
-        return self.page.sections
-
-    @property
-    def outcomes(self) -> dict[str, Outcome]:
-        """How each experiment ended."""
-        return self.page.outcomes
-
-    @property
-    def missing(self) -> list[Outcome]:
-        """What was left out or failed."""
-        return self.page.missing
 
     @property
     def complete(self) -> bool:
@@ -123,15 +102,16 @@ def reproduce(
                 tell(experiment.name, KEPT, 1, 1)
     outcomes |= _here(out, settings, todo, tell) if jobs == 1 else _in_processes(out, settings, todo, jobs, tell)
     ordered = {name: outcomes[name] for name in registry.EXPERIMENTS if name in outcomes}
-    page = Page(
-        selection,
-        settings,
-        ordered,
-        lambda name: (out / store.FIGURES / name).read_bytes(),
-        f"{store.DATA}/{{}}.json",
-        MANIFEST,
+    run = Run(
+        selection=selection,
+        settings=settings,
+        outcomes=ordered,
+        file=lambda name: (out / store.FIGURES / name).read_bytes(),
+        numbers_file=f"{store.DATA}/{{}}.json",
+        manifest=MANIFEST,
+        out=out,
+        seconds=time.perf_counter() - started,
     )
-    run = Run(out, page, time.perf_counter() - started)
     _write(run)
     return run
 
@@ -144,7 +124,7 @@ def _write(run: Run) -> None:
     """The report and the manifest, together. What could not be made now is not left over from another run."""
     for outcome in run.missing:
         (run.out / store.DATA / f"{outcome.experiment}.json").unlink(missing_ok=True)
-    page = page_html(run.page).encode()
+    page = page_html(run).encode()
     manifest = json.dumps(manifest_of(run, page), indent=1) + "\n"
     write_folder(run.out, {INDEX: page, MANIFEST: manifest.encode()}, force=True)
 

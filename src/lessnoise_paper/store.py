@@ -8,7 +8,7 @@ import json
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
-from lessnoise._version import __version__
+from lessnoise import __version__
 from lessnoise.files import write_folder
 
 if TYPE_CHECKING:
@@ -23,13 +23,12 @@ _LIBRARIES = ("numpy", "scipy", "matplotlib", "scikit-learn")
 _PACKAGES = ("lessnoise", "lessnoise_paper")
 _NO_NUMBERS = (
     "lessnoise/cli/",
-    "lessnoise/report/explorer/",
+    "lessnoise/explorer/",
     "lessnoise/report/html.py",
-    "lessnoise/report/style.py",
+    "lessnoise/report/css.py",
     "lessnoise_paper/commands/",
     "lessnoise_paper/registry.py",
     "lessnoise_paper/render.py",
-    "lessnoise_paper/render_style.py",
     "lessnoise_paper/run.py",
     "lessnoise_paper/sections/",
 )

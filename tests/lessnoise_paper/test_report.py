@@ -16,8 +16,8 @@ from lessnoise.report.inline import night
 from lessnoise_paper import Settings, registry, reproduce
 from lessnoise_paper import sections as words
 from lessnoise_paper.experiments.common import COUNT_QUERY
-from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
-from lessnoise_paper.sections import common
+from lessnoise_paper.experiments.drawing import VERDICT_COLOURS
+from lessnoise_paper.sections import wording
 from tests.helpers import browser, oracles
 from tests.helpers.colours import contrast
 from tests.helpers.outline import Outline
@@ -319,9 +319,27 @@ def test_table_1_names_every_constant_below_what_the_gaussian_needs(made):
 
 
 def test_columns_without_content_are_left_out():
-    made = common.rows_table(("M", "first", "second"), [("x", None, ("", "1")), ("y", None, ("", ""))], "a table")
+    made = wording.rows_table(("M", "first", "second"), [("x", None, ("", "1")), ("y", None, ("", ""))], "a table")
     assert "first" not in made
     assert made.count("<td>") == 2
+
+
+def test_words_name_every_value_and_get_every_value():
+    with pytest.raises(KeyError, match="no part names other"):
+        wording.Wording("counts", "pieces", names="DAWA", other=1)
+    with pytest.raises(KeyError, match="names"):
+        wording.Wording("counts", "pieces")("flat")
+    say = wording.Wording("counts", "fig-5", repetitions=3, occupied_cells=2, shape=[4, 5])
+    assert say("setting").endswith("the loss counts the 2 occupied cells of 4 x 5.")
+    assert "for the others. R1SMG's" in say("paper", where=""), "what is empty takes the space before it along"
+    assert say("headline") == ""
+
+
+def test_every_file_of_words_is_shipped_and_used():
+    place = wording.resources.files(words) / "words"
+    assert {entry.name for entry in place.iterdir()} == {
+        *("common.md", "counts.md", "demo.md", "learning.md", "ours.md", "pca.md", "theory.md")
+    }
 
 
 @pytest.mark.slow
@@ -351,13 +369,13 @@ def test_a_verdict_is_judged_again_from_the_bracket():
         "exact": {"lower": 0.05, "upper": 0.2},
         "verdict": "holds",
     }
-    assert common.verdict_of(values).word == "not proved"
+    assert wording.verdict_of(values).word == "not proved"
     values["exact"] = {"lower": 0.15, "upper": 0.2}
-    assert common.verdict_of(values).word == "fails"
+    assert wording.verdict_of(values).word == "fails"
 
 
 def test_cells_are_escaped_and_long_ones_may_break():
-    table = common.rows_table("abcd", [("x < y", "#CC6677", ["R & D", "word " * 9, common.chip("fails")])], "t & u")
+    table = wording.rows_table("abcd", [("x < y", "#CC6677", ["R & D", "word " * 9, wording.chip("fails")])], "t & u")
     assert "x &lt; y" in table
     assert "R &amp; D" in table
     assert '<td class="wide">' in table

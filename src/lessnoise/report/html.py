@@ -7,7 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from lessnoise.report.style import CSS
+from lessnoise.report.css import CSS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ import typer
 
 from lessnoise.cli import AsJson, Force, console
 from lessnoise.text import up
-from lessnoise_paper.commands.page import write_page
+from lessnoise_paper.commands.page import print_table, verdict_mark, write_page
 from lessnoise_paper.experiments.demo import DIMENSIONS
 from lessnoise_paper.model import Settings
 from lessnoise_paper.registry import DEMO
-from lessnoise_paper.sections.common import verdict_of
+from lessnoise_paper.sections.wording import verdict_of
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers
@@ -39,28 +39,23 @@ def demo(
 
 
 def _print_table(numbers: Numbers) -> None:
-    from rich.table import Table
-
     target = numbers["target"]
-    table = Table(
-        title=f"{numbers['pickups']:,} synthetic pickups on 89 x 89 cells, target ({target['epsilon']:g}, "
-        f"{target['delta']:g})-DP under {target['neighbours']}"
-    )
-    table.add_column("mechanism")
-    for title in ("noise sd per cell", "expected loss", "loss of this release", "exact delta ≤"):
-        table.add_column(title, justify="right")
-    table.add_column("claim")
+    rows = []
     for row in numbers["rows"]:
         verdict = verdict_of(row)
-        mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"
-        table.add_row(
-            row["label"],
-            f"{row['standard_deviation']:.5g}",
-            f"{row['expected_loss']:.5g}",
-            f"{row['observed_loss']:.5g}",
-            up(verdict.exact.upper, 4),
-            f"{mark}: ({verdict.claimed.epsilon:g}, {verdict.claimed.delta:g})",
+        rows.append(
+            [
+                row["label"],
+                *(f"{row[name]:.5g}" for name in ("standard_deviation", "expected_loss", "observed_loss")),
+                up(verdict.exact.upper, 4),
+                f"{verdict_mark('holds' if verdict.holds else 'fails')}: "
+                f"({verdict.claimed.epsilon:g}, {verdict.claimed.delta:g})",
+            ]
         )
-    out = console()
-    out.print(table)
-    out.print("Exact delta is at each row's claimed epsilon. These releases are seeded, so they are not private.")
+    title = (
+        f"{numbers['pickups']:,} synthetic pickups on 89 x 89 cells, target ({target['epsilon']:g}, "
+        f"{target['delta']:g})-DP under {target['neighbours']}"
+    )
+    middle = ("noise sd per cell", "expected loss", "loss of this release", "exact delta ≤")
+    print_table(title, ["mechanism", *middle, "claim"], rows)
+    console().print("Exact delta is at each row's claimed epsilon. These releases are seeded, so they are not private.")

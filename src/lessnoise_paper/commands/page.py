@@ -1,20 +1,43 @@
-"""How a command writes a page of one experiment: all of its files, or none."""
+"""How a command writes a page of one experiment, all of its files or none, and prints tables."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from lessnoise.cli import console, print_json, progress_bar
 from lessnoise.files import check_folder, write_folder
-from lessnoise.report.html import is_ours
+from lessnoise.report import is_ours
 from lessnoise_paper.run import INDEX, NUMBERS, single_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from lessnoise_paper.model import Numbers, Selection, Settings
+
+Seed = Annotated[int, typer.Option(help="Seed of the noise.")]
+
+
+def print_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True, left: bool = False
+) -> None:
+    """A table on the console; with ``numbers`` all columns but the first and the last are aligned to the right."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left" if left else "center")
+    for place, name in enumerate(head):
+        table.add_column(name, justify="right" if numbers and 0 < place < len(head) - 1 else "left")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def verdict_mark(word: str) -> str:
+    """A verdict in its colour, for the console."""
+    return f"[{'green' if word == 'holds' else 'red'}]{word}[/]"
 
 
 def check_page(out: Path, force: bool) -> bool:

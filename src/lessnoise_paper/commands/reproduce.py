@@ -10,10 +10,9 @@ import typer
 
 from lessnoise.cli import AsJson, Force, console, print_json
 from lessnoise.files import check_free
-from lessnoise.report.html import is_ours
-from lessnoise_paper import Settings
+from lessnoise.report import is_ours
+from lessnoise_paper import Settings, registry
 from lessnoise_paper import reproduce as run_all
-from lessnoise_paper.registry import SECTIONS
 from lessnoise_paper.run import INDEX, MANIFEST
 
 if TYPE_CHECKING:
@@ -82,9 +81,14 @@ def _check_folder(out: Path, force: bool) -> None:
 
 def _print_names(json: bool) -> None:
     if json:
-        print_json([{"name": s.name, "title": s.title, "place": s.place, "experiment": s.experiment} for s in SECTIONS])
+        print_json(
+            [
+                {"name": s.name, "title": s.title, "place": s.place, "experiment": s.experiment}
+                for s in registry.SECTIONS
+            ]
+        )
         return
-    for section in SECTIONS:
+    for section in registry.SECTIONS:
         place = section.place or "ours"
         typer.echo(f"{section.name:<14}{place:<11}{section.title}")
 
@@ -109,13 +113,8 @@ def _bars(quiet: bool) -> Iterator[Callable[[str, str, int, int], None] | None]:
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.fields[work]:<22}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console(), transient=True) as bars:
+    name, label = TextColumn("{task.fields[work]:<22}"), TextColumn("{task.description}")
+    with Progress(name, BarColumn(), TimeElapsedColumn(), label, console=console(), transient=True) as bars:
         tasks: dict[str, object] = {}
 
         def report(work: str, label: str, done: int, total: int) -> None:

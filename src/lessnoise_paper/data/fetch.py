@@ -27,6 +27,19 @@ class PublicFile:
     url: str | None = None
 
 
+MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+MNIST = {
+    name: PublicFile((name,), digest, f"{MNIST_SOURCE}{name}.gz")
+    for name, digest in {
+        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    }.items()
+}
+"""Its four files: images after 16 bytes, labels after 8."""
+
+
 def read_public(title: str, files: tuple[PublicFile, ...], folder: str | os.PathLike[str] | None = None) -> bytes:
     """The decompressed content of the first of some files that is there.
 

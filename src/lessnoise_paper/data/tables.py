@@ -12,7 +12,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise_paper.data.fetch import VARIABLE, PublicFile, read_public
+from lessnoise_paper.data.fetch import MNIST, MNIST_SOURCE, VARIABLE, PublicFile, read_public
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,17 +30,6 @@ _ENRON = PublicFile(
     "https://www.kaggle.com/datasets/balaka18/email-spam-classification-dataset-csv",
 )
 _LARGEST_WORD_COUNT = 2500.0
-_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_IMAGES = PublicFile(
-    ("train-images-idx3-ubyte",),
-    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    _MNIST + "train-images-idx3-ubyte.gz",
-)
-_LABELS = PublicFile(
-    ("train-labels-idx1-ubyte",),
-    "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    _MNIST + "train-labels-idx1-ubyte.gz",
-)
 _SWARM_FILES = ("Flocking.csv", "Flocking.csv.gz")
 _SWARM_SHAPE = (24_016, 2_400)
 _SWARM_SOURCE = "https://archive.ics.uci.edu/dataset/524/swarm+behaviour"
@@ -108,10 +97,12 @@ def _enron(folder: Folder | None) -> FeatureTable:
 
 def _mnist(folder: Folder | None) -> FeatureTable:
     title = "the MNIST training set"
-    place = _given(folder, title, f"the two train-* files from {_MNIST}")
-    images = np.frombuffer(read_public(title, (_IMAGES,), place), dtype=np.uint8, offset=16).reshape(-1, 784)
-    labels = np.frombuffer(read_public(title, (_LABELS,), place), dtype=np.uint8, offset=8)
-    return FeatureTable("MNIST", images / 255.0, labels.astype(np.int64), 9.0, (28, 28))
+    place = _given(folder, title, f"the two train-* files from {MNIST_SOURCE}")
+    images, labels = (
+        np.frombuffer(read_public(title, (MNIST[f"train-{name}-ubyte"],), place), dtype=np.uint8, offset=skipped)
+        for name, skipped in (("images-idx3", 16), ("labels-idx1", 8))
+    )
+    return FeatureTable("MNIST", images.reshape(-1, 784) / 255.0, labels.astype(np.int64), 9.0, (28, 28))
 
 
 def swarm(folder: Folder | None, shape: tuple[int, int] = _SWARM_SHAPE) -> FeatureTable:

@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import Request, validation
+from lessnoise import mechanism as mechanisms
+from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Neighbours
-from lessnoise.mechanism import catalogue, families
-from lessnoise.pca.layout import Layout
-from lessnoise.pca.ppca import ppca
-from lessnoise.pca.release import build_mechanism
-from lessnoise.pca.rows import RowBound, moments
-from lessnoise.pca.symmetric import unpack
+from lessnoise.mechanism import Request, find_mechanism
+from lessnoise.pca import Layout, RowBound, build_mechanism, moments, ppca, unpack
 from lessnoise_paper.data.tables import feature_table
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy, Point, Spectrum
 
@@ -34,8 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise.pca.rows import Moments
+    from lessnoise.mechanism import Mechanism
+    from lessnoise.pca import Moments
     from lessnoise_paper.data.tables import FeatureTable
 
     Array = NDArray[np.float64]
@@ -165,7 +162,7 @@ def run_pca(
             points.append(_measure(contender, bench, part, key, epsilon, repetitions, np.random.default_rng(stream)))
         report("pictures", len(jobs), len(jobs))
         noisy = {
-            part: _spectrum(*bounded, max(axis), delta, components, np.random.default_rng([seed, place]))
+            part: _spectrum(*bounded, max(axis), delta, components, np.random.default_rng([seed, place]), table.image)
             for place, (part, bounded) in enumerate(bench.bounded.items())
         }
     return PcaStudy(
@@ -180,7 +177,7 @@ def run_pca(
         points=tuple(points),
         spectrum=bench.values,
         noisy=noisy,
-        directions=bench.exact[: min(8, features)],
+        directions=bench.exact[: min(8, features)] if table.image else None,
         image=table.image,
         left_out=left_out,
     )
@@ -188,7 +185,7 @@ def run_pca(
 
 def label_of(key: str) -> str:
     """What a mechanism is called in tables and pictures."""
-    return _LABELS[key] if key in _LABELS else catalogue.find_mechanism(key).label
+    return _LABELS[key] if key in _LABELS else find_mechanism(key).label
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +200,6 @@ def _measure(
 ) -> Point:
     drawn = [contender.draw(rng) for _ in range(repetitions)]
     verdict = None if contender.mechanism is None else contender.mechanism.check()
-    holds = None if verdict is None else True if verdict.holds else False if verdict.refuted else None
     return Point(
         part=part,
         key=key,
@@ -211,7 +207,7 @@ def _measure(
         axis=axis,
         epsilon=contender.epsilon,
         exact=None if verdict is None else verdict.exact,
-        holds=holds,
+        verdict_word="not proved" if verdict is None else verdict.word,
         deviations=tuple(bench.deviation(vectors) for vectors in drawn),
         accuracies=tuple(bench.accuracy(vectors) for vectors in drawn),
     )
@@ -236,10 +232,10 @@ def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, swe
 
         return _Contender(epsilon, sample, None)
     if key == "wishart":
-        described = families.wishart(epsilon=epsilon, features=features, records=count, clip_norm=norm)
+        described = mechanisms.wishart(epsilon=epsilon, features=features, records=count, clip_norm=norm)
         return _additive(epsilon, described, covariance, lambda value: value, bench.measured)
     if key == "mod-sulq":
-        described = families.mod_sulq(epsilon=epsilon, delta=delta, features=features, records=count, clip_norm=norm)
+        described = mechanisms.mod_sulq(epsilon=epsilon, delta=delta, features=features, records=count, clip_norm=norm)
         triangle = covariance[np.triu_indices(features)]
         return _additive(epsilon, described, triangle, lambda value: unpack(value, weight=1.0), bench.measured)
     request = Request(
@@ -250,7 +246,7 @@ def _contender(part: str, key: str, axis: float, delta: float, bench: Bench, swe
         neighbours=Neighbours.REPLACE,
         bound=float(features),
     )
-    described = catalogue.find_mechanism(key).build(request)
+    described = find_mechanism(key).build(request)
     return _additive(epsilon, described, covariance, lambda value: 0.5 * (value + value.T), bench.measured)
 
 
@@ -284,10 +280,16 @@ def _rows(part: str, table: FeatureTable, clip: float) -> tuple[Layout, Moments]
 
 
 def _spectrum(
-    layout: Layout, found: Moments, epsilon: float, delta: float, components: int, rng: np.random.Generator
+    layout: Layout,
+    found: Moments,
+    epsilon: float,
+    delta: float,
+    components: int,
+    rng: np.random.Generator,
+    image: object,
 ) -> Spectrum:
     described = build_mechanism("least-noise", layout, epsilon, delta)
     released = layout.pack(found) + described.noise(rng)
     values, vectors = eigenpairs(layout.unpack(released, found.count).gram / found.count, max(components, _SHOWN))
     floor = layout.noise_floor(described.standard_deviation, found.count)
-    return Spectrum(values, vectors[:8], floor)
+    return Spectrum(values, floor, vectors[:8] if image else None)

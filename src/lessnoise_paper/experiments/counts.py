@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from lessnoise import text
@@ -17,44 +18,27 @@ if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
 
 _REAL = "uber"
-_COLUMNS = (
-    "setting",
-    "mechanism",
-    "neighbours",
-    "claimed_epsilon",
-    "claimed_delta",
-    "exact_delta_lower",
-    "exact_delta_upper",
-    "verdict",
-    "mean_loss_occupied",
-    "expected_loss_occupied",
-    "paper_mean",
-    "mean_loss_all",
-    "expected_loss_all",
-    "kurtosis",
-    "observed_kurtosis",
-    "skewness",
-    "observed_skewness",
-)
+_COLUMNS = {
+    "mechanism": "label",
+    "neighbours": "verdict.claimed.neighbours",
+    "claimed_epsilon": "verdict.claimed.epsilon",
+    "claimed_delta": "verdict.claimed.delta",
+    "exact_delta_lower": "verdict.exact.lower",
+    "exact_delta_upper": "verdict.exact.upper",
+    "verdict": "verdict_word",
+    "mean_loss_occupied": "losses.mean_valid",
+    "expected_loss_occupied": "losses.expected_valid",
+    "paper_mean": "paper_mean_valid",
+    "mean_loss_all": "losses.mean_whole",
+    "expected_loss_all": "losses.expected_whole",
+    **{name: f"losses.{name}" for name in ("kurtosis", "observed_kurtosis", "skewness", "observed_skewness")},
+}
+"""The columns of the table, and where their values are in a row."""
 
 
-def run(
-    folder: str | None,
-    progress: Progress | None,
-    *,
-    data: str,
-    repetitions: int,
-    attack_releases: int,
-    seed: int,
-) -> Result:
+def run(folder: str | None, progress: Progress | None, *, data: str, **options: int) -> Result:
     """Run the study once; figures 4, 5 and 10 and the comparison on equal terms show parts of it."""
-    result = run_uber(
-        SYNTHETIC if data == SYNTHETIC else folder,
-        repetitions=repetitions,
-        attack_releases=attack_releases,
-        seed=seed,
-        progress=progress,
-    )
+    result = run_uber(SYNTHETIC if data == SYNTHETIC else folder, **options, progress=progress)
     numbers = result.to_dict()
     found = {
         "counts-table.csv": table_csv(numbers).encode(),
@@ -62,7 +46,7 @@ def run(
         "counts-densities.svg": pictures.densities_svg(result),
         "counts-equal.svg": pictures.honest_svg(result),
         "counts-truth.png": pictures.map_png(result, None),
-        "counts-maps.png": pictures.maps_png(result, result.paper, truth=True),
+        "counts-maps.png": pictures.maps_png(result, result.paper),
     }
     found |= {map_file("paper", row.key): pictures.map_png(result, row) for row in result.paper}
     found |= {map_file("strict", row.key): pictures.map_png(result, row, own_scale=True) for row in result.strict[1:]}
@@ -88,27 +72,11 @@ def parts(numbers: Numbers) -> dict[str, str]:
 
 def table_csv(numbers: Numbers) -> str:
     """One line a mechanism and setting."""
-    rows: list[Sequence[object]] = [_COLUMNS]
+    rows: list[Sequence[object]] = [("setting", *_COLUMNS)]
     for part, setting in parts(numbers).items():
         for row in numbers[part]:
-            verdict, losses = row["verdict"], row["losses"]
-            claim, exact = verdict["claimed"], verdict["exact"]
-            rows.append(
-                [
-                    setting,
-                    row["label"],
-                    claim["neighbours"],
-                    claim["epsilon"],
-                    claim["delta"],
-                    exact["lower"],
-                    exact["upper"],
-                    row["verdict_word"],
-                    *(losses[name] for name in ("mean_valid", "expected_valid")),
-                    row["paper_mean_valid"],
-                    *(losses[name] for name in ("mean_whole", "expected_whole", "kurtosis", "observed_kurtosis")),
-                    *(losses[name] for name in ("skewness", "observed_skewness")),
-                ]
-            )
+            cells = [functools.reduce(lambda at, name: at[name], path.split("."), row) for path in _COLUMNS.values()]
+            rows.append([setting, *cells])
     return csv_text(rows)
 
 

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import text, validation
-from lessnoise._version import __version__
+from lessnoise import __version__, text, validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Guarantee, Neighbours
-from lessnoise.mechanism.catalogue import find_mechanism
+from lessnoise.mechanism import find_mechanism
 from lessnoise.query import Answer, Histogram
-from lessnoise.report.canvas import COLOURS
-from lessnoise.report.frontier import FrontierPoint, frontier, frontier_svg
+from lessnoise.report import COLOURS, FrontierPoint, frontier, frontier_svg
+from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.data import BOUNDS, synthetic_city
 from lessnoise_paper.experiments import demo_pictures as pictures
 from lessnoise_paper.experiments.rows import Reconstruction, Row, reconstruct
-from lessnoise_paper.model import Experiment, Result, Settings
+from lessnoise_paper.model import Experiment, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.guarantees import Bracket
-    from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise_paper.model import Numbers
+    from lessnoise.mechanism import Mechanism
 
     Progress = Callable[[str, int, int], None]
 
@@ -63,6 +61,7 @@ _CURVE_POINTS = 28
 _CURVE_FLOOR = 1e-12
 
 
+@stored(released=None, target_delta="exact_delta_at_target_epsilon", loss_quantiles=None)
 @dataclass(frozen=True, eq=False)
 class DemoRow(Row):
     """A row with what the mechanism costs, in theory and in the one release.
@@ -91,15 +90,13 @@ class DemoRow(Row):
         return {
             **Row.to_dict(self),
             "colour": COLOURS[self.key],
-            "exact_delta_at_target_epsilon": self.target_delta.to_dict(),
             "standard_deviation": self.standard_deviation,
             "expected_loss": self.expected_loss,
             "loss_quantiles": dict(zip(map(str, QUANTILES), self.loss_quantiles, strict=True)),
-            "observed_loss": self.observed_loss,
-            "curve": [list(point) for point in self.curve],
         }
 
 
+@stored(counts=None, version="lessnoise")
 @dataclass(frozen=True, eq=False)
 class DemoResult:
     """The comparison. ``rows`` holds the mechanisms that keep their claim first, each part by expected loss."""
@@ -110,6 +107,7 @@ class DemoResult:
     rows: tuple[DemoRow, ...]
     reconstructions: tuple[Reconstruction, ...]
     frontier: tuple[FrontierPoint, ...]
+    private: bool = False
     version: str = __version__
 
     def row(self, key: str) -> DemoRow:
@@ -119,22 +117,16 @@ class DemoResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the maps."""
-        return {
-            "lessnoise": self.version,
-            "data": "synthetic city",
-            "pickups": int(self.counts.value.sum()),
-            "largest_count": float(self.counts.value.max()),
-            "shape": list(self.counts.shape),
-            "sensitivity": self.counts.sensitivity,
-            "l1_sensitivity": self.counts.l1_sensitivity,
-            "bounds": [list(side) for side in BOUNDS],
-            "target": self.target.to_dict(),
-            "seed": self.seed,
-            "private": False,
-            "rows": [row.to_dict() for row in self.rows],
-            "reconstructions": [found.to_dict() for found in self.reconstructions],
-            "frontier": [point.to_dict() for point in self.frontier],
-        }
+        return plain_fields(
+            self,
+            data="synthetic city",
+            pickups=int(self.counts.value.sum()),
+            largest_count=float(self.counts.value.max()),
+            shape=self.counts.shape,
+            sensitivity=self.counts.sensitivity,
+            l1_sensitivity=self.counts.l1_sensitivity,
+            bounds=BOUNDS,
+        )
 
 
 def run_demo(
@@ -279,8 +271,6 @@ def map_file(key: str) -> str:
     return f"demo-map-{key}.png"
 
 
-def _parameters(settings: Settings) -> Numbers:
-    return {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": []}
-
-
-EXPERIMENT = Experiment("demo", _parameters, run)
+EXPERIMENT = Experiment(
+    "demo", lambda settings: {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": []}, run
+)

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import text
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, png, style, svg
+from lessnoise.report import COLOURS, INK, LINES, blank, png, style, svg
+from lessnoise_paper.experiments.drawing import (
+    MAP_COLOURS,
+    SOFT,
+    VERDICT_COLOURS,
+    legend_above,
+    legend_below,
+    map_png_of,
+    mark,
+    note,
+    quiet_axes,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,11 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise_paper.experiments.demo import DemoResult, DemoRow
-
-from lessnoise_paper.experiments.maps import MAP_COLOURS, map_png_of
-
-VERDICT_COLOURS = {"holds": "#0077BB", "fails": "#CC3311", "not proved": "#BBBBBB"}
-
 
 # Maps.
 
@@ -75,8 +82,7 @@ def curves_svg(result: DemoResult) -> bytes:
         figure = blank(8.4, 5.3)
         axes = figure.add_axes((0.09, 0.245, 0.88, 0.735))
         _curves(axes, result)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9, handlelength=2.6)
+        legend_below(figure, axes, fontsize=9, handlelength=2.6)
         return svg(figure)
 
 
@@ -94,12 +100,9 @@ def _curves(axes: Axes, result: DemoResult, *, size: float = 9.5) -> None:
             label=row.label,
             solid_capstyle="butt",
         )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    quiet_axes(axes, log="xy")
     axes.set_ylim(floor, 4.0)
     axes.set_xlim(min(row.curve[0][0] for row in result.rows), max(row.curve[-1][0] for row in result.rows))
-    axes.grid(color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
     axes.tick_params(labelsize=size)
     axes.set_xlabel("epsilon", fontsize=size + 1.0)
     axes.set_ylabel("delta", fontsize=size + 1.0)
@@ -111,7 +114,7 @@ def _claims(axes: Axes, result: DemoResult, size: float) -> None:
     target = result.target
     _circle(axes, target.epsilon, target.delta, INK)
     promise = f"the promise\n{text.pair(target)}"
-    _note(axes, promise, (target.epsilon, target.delta), (-12, -14), size, ha="right", va="top")
+    note(axes, promise, (target.epsilon, target.delta), (-12, -14), fontsize=size, ha="right", va="top", **_BOXED)
     for row in result.rows:
         claim, truth = row.verdict.claimed, row.verdict.exact.lower
         if not row.verdict.refuted or claim.delta <= 0.0:
@@ -128,7 +131,8 @@ def _claims(axes: Axes, result: DemoResult, size: float) -> None:
         if claim.epsilon != target.epsilon:
             _circle(axes, claim.epsilon, claim.delta, colour)
             words = f"published calibration\nclaims {text.pair(claim)},\nexact delta {text.exact(row.verdict.exact)}"
-            _note(axes, words, (claim.epsilon, math.sqrt(claim.delta * truth)), (9, 0), size, color=colour, va="center")
+            middle = (claim.epsilon, math.sqrt(claim.delta * truth))
+            note(axes, words, middle, (9, 0), fontsize=size, color=colour, va="center", **_BOXED)
 
 
 def _circle(axes: Axes, x: float, y: float, colour: str) -> None:
@@ -137,11 +141,10 @@ def _circle(axes: Axes, x: float, y: float, colour: str) -> None:
     )
 
 
-def _note(
-    axes: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], size: float, **style: str
-) -> None:
-    box = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-    axes.annotate(words, at, xytext=offset, textcoords="offset points", fontsize=size, bbox=box, zorder=4.5, **style)  # type: ignore[arg-type]
+_BOXED: dict[str, Any] = {
+    "bbox": {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+    "zorder": 4.5,
+}
 
 
 # Losses.
@@ -170,7 +173,7 @@ def expected_losses_svg(result: DemoResult) -> bytes:
             Patch(facecolor=VERDICT_COLOURS[w], label=names[w], hatch="" if w == "holds" else "///", edgecolor="white")
             for w in words
         ]
-        figure.legend(handles=patches, loc="upper center", ncols=3, frameon=False, fontsize=9)
+        legend_above(figure, *patches)
         return svg(figure)
 
 
@@ -186,7 +189,13 @@ def spread_svg(result: DemoResult) -> bytes:
         for place, row in enumerate(result.rows):
             for axes in (wide, near):
                 _spread(axes, place, row)
-        _spread_legend(figure)
+        legend_above(
+            figure,
+            mark("5% to 95%", linewidth=7, alpha=0.45),
+            mark("median", "|", markersize=13, markeredgewidth=2.2),
+            mark("mean", "D", markersize=5.5),
+            mark("the map shown", "o", markerfacecolor="none", markeredgecolor=INK),
+        )
         _loss_axis(wide, result, min(row.loss_quantiles[0] for row in result.rows) / 10.0)
         wide.set_xlabel("loss of one release (logarithmic)")
         _plain_axis(near, result)
@@ -209,36 +218,14 @@ def _plain_axis(axes: Axes, result: DemoResult) -> None:
     independent = [row for row in result.rows if row.loss_quantiles[2] < 1.5 * row.loss_quantiles[1]]
     axes.set_xlim(0.0, 1.12 * max(row.loss_quantiles[2] for row in independent or result.rows))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}"))
-    axes.set_ylim(len(result.rows) - 0.5, -0.5)
+    rows_of(axes, [""] * len(result.rows), log="")
     axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def _spread_legend(figure: Figure) -> None:
-    from matplotlib.lines import Line2D
-
-    grey = "#777777"
-    handles = [
-        Line2D([], [], color=grey, linewidth=7, alpha=0.45, label="5% to 95%"),
-        Line2D([], [], linestyle="", marker="|", color=grey, markersize=13, markeredgewidth=2.2, label="median"),
-        Line2D([], [], linestyle="", marker="D", color=grey, markersize=5.5, label="mean"),
-        Line2D([], [], linestyle="", marker="o", markerfacecolor="none", markeredgecolor=INK, label="the map shown"),
-    ]
-    figure.legend(handles=handles, loc="upper center", ncols=4, frameon=False, fontsize=9)
 
 
 def _loss_axis(axes: Axes, result: DemoResult, start: float) -> None:
     highest = max(max(row.loss_quantiles[2], row.expected_loss, row.observed_loss) for row in result.rows)
-    axes.set_xscale("log")
+    rows_of(axes, [row.label for row in result.rows])
     axes.set_xlim(min(start, min(row.observed_loss for row in result.rows) / 2.0), 4.0 * highest)
-    axes.set_yticks(range(len(result.rows)), [row.label for row in result.rows])
-    axes.set_ylim(len(result.rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
 
 
 # The picture for a front page.
@@ -267,24 +254,14 @@ def headline_figure(result: DemoResult, key: str = "least-noise") -> bytes:
         axes = figure.add_axes((0.690, 0.315, 0.302, side - 0.150))
         _curves(axes, result, size=12.5)
         _titles(axes, "Claimed and exact privacy", "circles: what is claimed; crosses: what is true")
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(
-            handles,
-            labels,
-            loc="lower right",
-            bbox_to_anchor=(1.0, -0.01),
-            ncols=2,
-            frameon=False,
-            fontsize=12,
-            columnspacing=1.2,
-            labelspacing=0.35,
-        )
+        looks = {"ncols": 2, "fontsize": 12, "columnspacing": 1.2, "labelspacing": 0.35}
+        legend_below(figure, axes, loc="lower right", bbox_to_anchor=(1.0, -0.01), **looks)
         return png(figure)
 
 
 def _titles(axes: Axes, title: str, subtitle: str) -> None:
-    axes.annotate(title, (0.0, 1.0), (0, 26), "axes fraction", "offset points", fontsize=18, fontweight="bold")
-    axes.annotate(subtitle, (0.0, 1.0), (0, 8), "axes fraction", "offset points", fontsize=13, color="#555555")
+    note(axes, title, (0.0, 1.0), (0, 26), "axes fraction", fontsize=18, fontweight="bold")
+    note(axes, subtitle, (0.0, 1.0), (0, 8), "axes fraction", fontsize=13, color=SOFT)
 
 
 def _map(axes: Axes, values: NDArray[np.float64], result: DemoResult) -> None:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise import mechanism as mechanisms
 from lessnoise.audit import audit
-from lessnoise.mechanism import builders
-from lessnoise.report.canvas import COLOURS, INK, blank, style, svg
+from lessnoise.report import COLOURS, INK, blank, style, svg
 from lessnoise_paper import theory
-from lessnoise_paper.experiments.common import COUNT_QUERY, judged, quiet_axes
-from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
-from lessnoise_paper.model import Experiment, Result, Settings, tick
+from lessnoise_paper.experiments.common import COUNT_QUERY, judged
+from lessnoise_paper.experiments.drawing import VERDICT_COLOURS, note, quiet_axes
+from lessnoise_paper.model import Experiment, Result, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
     from lessnoise_paper.model import Numbers, Progress
 
     Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ _SHOWN = 1500  # points of the scatter
 
 
 def _published(setting: Numbers) -> Mechanism:
-    return builders.r1smg(**{**setting, "shape": tuple(setting["shape"])}, calibration="published")
+    return mechanisms.r1smg(**{**setting, "shape": tuple(setting["shape"])}, calibration="published")
 
 
 # The angle of the proof (figure 1).
@@ -65,17 +65,22 @@ def make_angle(
 
 
 def _angles(mechanism: Mechanism, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Lengths of the noise n, and angles between n and n + v for a shift v of full length.
-
-    Only the part of n along v matters: n = r u has n.v = r D c, c the first coordinate of a uniform direction.
-    """
+    """Lengths of the noise n, and angles between n and n + v for a shift v of full length."""
     shift = mechanism.sensitivity
-    radius = math.sqrt(mechanism.expected_loss) * np.abs(rng.standard_normal(draws))
-    normal = rng.standard_normal(draws)
-    along = normal / np.sqrt(normal**2 + rng.chisquare(mechanism.dimension - 1, draws))
+    radius, along = _drawn(mechanism, draws, rng)
     other = np.sqrt(radius**2 + 2.0 * radius * shift * along + shift**2)
     cosine = (radius + shift * along) / other
     return radius, np.arccos(np.clip(cosine, -1.0, 1.0))
+
+
+def _drawn(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Lengths r of noise n = r u, and the first coordinates c of its uniform directions u.
+
+    Only the part of n along a shift v of length D matters: n.v = r D c.
+    """
+    radius = math.sqrt(mechanism.expected_loss) * np.abs(rng.standard_normal(count))
+    normal = rng.standard_normal(count)
+    return radius, normal / np.sqrt(normal**2 + rng.chisquare(mechanism.dimension - 1, count))
 
 
 def _angle_picture(numbers: Numbers) -> bytes:
@@ -92,15 +97,8 @@ def _angle_picture(numbers: Numbers) -> bytes:
         axes.set_yticks([0.01, 0.1, 1, 10, 90], ["0.01°", "0.1°", "1°", "10°", "90°"])
         axes.set_xlabel("length of the noise / sensitivity (logarithmic)")
         axes.set_ylabel("angle at the output")
-        axes.annotate(
-            "where the proof needs it",
-            (0.98, 90.0),
-            (0, 9),
-            ("axes fraction", "data"),
-            "offset points",
-            ha="right",
-            fontsize=9,
-        )
+        words, beside = "where the proof needs it", ("axes fraction", "data")
+        note(axes, words, (0.98, 90.0), (0, 9), beside, ha="right", fontsize=9)
         axes.annotate("where it is", (0.5, 0.30), xycoords="axes fraction", fontsize=9, color=_PUBLISHED)
         return svg(figure)
 
@@ -113,9 +111,8 @@ def _triangles(axes: Axes) -> None:
         axes.plot(*zip(first, apex, strict=True), color=_PUBLISHED, linewidth=1.6)
         axes.plot(*zip(second, apex, strict=True), color=_GAUSSIAN, linewidth=1.6)
         axes.plot(*apex, "o", color=INK, markersize=5)
-        axes.annotate("f(x)", first, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
-        axes.annotate("f(x')", second, (0, -13), textcoords="offset points", ha="center", fontsize=8.5)
-        axes.annotate("output", apex, (0, 7), textcoords="offset points", ha="center", fontsize=8.5)
+        for label, at, up in (("f(x)", first, -13), ("f(x')", second, -13), ("output", apex, 7)):
+            note(axes, label, at, (0, up), ha="center")
         axes.annotate(title, (left + 0.5, -0.62), ha="center", fontsize=9)
     axes.set_xlim(-0.35, 2.9)
     axes.set_ylim(-0.8, 3.55)
@@ -158,9 +155,7 @@ def make_null_space(
 
 def _scores(mechanism: Mechanism, sign: float, count: int, rng: np.random.Generator) -> Array:
     """M ln(distance to the neighbour / distance to the value) of releases of the value (sign 1) or the neighbour."""
-    radius = math.sqrt(mechanism.expected_loss) * np.abs(rng.standard_normal(count))
-    normal = rng.standard_normal(count)
-    along = normal / np.sqrt(normal**2 + rng.chisquare(mechanism.dimension - 1, count))
+    radius, along = _drawn(mechanism, count, rng)
     shift = mechanism.sensitivity
     ratio = np.log1p(2.0 * shift * along / radius + (shift / radius) ** 2)
     return sign * 0.5 * mechanism.dimension * ratio
@@ -221,13 +216,13 @@ def _sphere(axes: Any) -> None:  # noqa: ANN401
     axes.set_axis_off()
 
 
-def _angle_parameters(settings: Settings) -> Numbers:
-    return {**COUNT_QUERY, "seed": settings.seed, "draws": 100_000 if settings.quick else 1_000_000}
-
-
-def _null_space_parameters(settings: Settings) -> Numbers:
-    return {**COUNT_QUERY, "seed": settings.seed, "samples": 40_000 if settings.quick else 200_000}
-
-
-ANGLE = Experiment("angle", _angle_parameters, make_angle)
-NULL_SPACE = Experiment("null-space", _null_space_parameters, make_null_space)
+ANGLE = Experiment(
+    "angle",
+    lambda settings: {**COUNT_QUERY, "seed": settings.seed, "draws": 100_000 if settings.quick else 1_000_000},
+    make_angle,
+)
+NULL_SPACE = Experiment(
+    "null-space",
+    lambda settings: {**COUNT_QUERY, "seed": settings.seed, "samples": 40_000 if settings.quick else 200_000},
+    make_null_space,
+)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lessnoise.report.canvas import svg
-from lessnoise_paper.model import Experiment, Result, Settings, tick
+from lessnoise.report import svg
+from lessnoise_paper.codec import plain
+from lessnoise_paper.model import Experiment, Result, tick
 from lessnoise_paper.training import results, settings
 from lessnoise_paper.training.membership import demonstration
 from lessnoise_paper.training.pictures import figures
@@ -35,10 +36,10 @@ def collected(read_result: results.Reader, attacked: list[Membership]) -> Result
     stored = {name: read_result(name) for name in (*settings.CASES, "strong")}
     rows = results.table(read_result)
     numbers = {
-        "rows": [row.to_dict() for row in rows],
+        "rows": plain(rows),
         "names": results.NAMES,
         "plans": _plans(rows, stored),
-        "membership": [found.to_dict() for found in attacked],
+        "membership": plain(attacked),
         "first_epochs_at_95": results.checkpoints(read_result),
         "cases": {
             name: {"records": c.records, "parameters": c.parameters, "epochs": c.epochs, "batch": c.batch}
@@ -74,8 +75,8 @@ def _origin(result: dict[str, Any]) -> Numbers:
     }
 
 
-def _parameters(settings: Settings) -> Numbers:
-    return {"seed": settings.seed, "samples": 1000 if settings.quick else 4000, "results_folder": None}
-
-
-EXPERIMENT = Experiment("learning", _parameters, run)
+EXPERIMENT = Experiment(
+    "learning",
+    lambda settings: {"seed": settings.seed, "samples": 1000 if settings.quick else 4000, "results_folder": None},
+    run,
+)

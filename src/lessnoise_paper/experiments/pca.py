@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lessnoise.report.canvas import svg
+from lessnoise.report import svg
 from lessnoise_paper.data import tables
 from lessnoise_paper.experiments.components import COMPONENTS, DELTA, run_pca
 from lessnoise_paper.experiments.components_pictures import FIGURES
@@ -13,37 +13,14 @@ from lessnoise_paper.model import Experiment, Result, Settings
 if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Progress
 
-
 ADDED = ("repetitions", "trace", "pictures")
 """Numbers beside those of the study itself."""
 
 
-def run(
-    folder: str | None,
-    progress: Progress | None,
-    *,
-    table: str,
-    epsilons: list[float] | None,
-    repetitions: int | None,
-    sweeps: int,
-    components: int,
-    delta: float,
-    clip_norm: float | None,
-    seed: int,
-) -> Result:
+def run(folder: str | None, progress: Progress | None, *, table: str, **options: Any) -> Result:  # noqa: ANN401
     """Run the study once; figures 6 and 11 and the comparison on equal terms show parts of it."""
     chosen = tables.feature_table(table, folder)
-    study = run_pca(
-        chosen,
-        epsilons=epsilons,
-        repetitions=repetitions,
-        sweeps=sweeps,
-        components=components,
-        delta=delta,
-        clip_norm=clip_norm,
-        seed=seed,
-        progress=progress,
-    )
+    study = run_pca(chosen, **options, progress=progress)
     pictures = {
         f"pca-{name}.svg": svg(draw(study)) for name, draw in FIGURES.items() if name != "components" or study.image
     }

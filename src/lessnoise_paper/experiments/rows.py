@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise_paper.codec import plain_fields, stored
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.guarantees import Verdict
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
 
 
+@stored(released=None)
 @dataclass(frozen=True, eq=False)
 class Row:
     """One mechanism at one setting: what is claimed, what is true, and one seeded release, if a map is shown."""
@@ -31,15 +34,10 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without the map."""
-        return {
-            "key": self.key,
-            "label": self.label,
-            "mechanism": self.mechanism.to_dict(),
-            "verdict": self.verdict.to_dict(),
-            "verdict_word": self.verdict.word,
-        }
+        return plain_fields(self, verdict_word=self.verdict.word)
 
 
+@stored(occupied="exact_occupied_cells")
 @dataclass(frozen=True, slots=True)
 class Reconstruction:
     """How many of some seeded releases, rounded, equal the raw table: all of it, or all its occupied cells."""
@@ -64,15 +62,7 @@ class Reconstruction:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "key": self.key,
-            "label": self.label,
-            "releases": self.releases,
-            "exact_tables": self.exact_tables,
-            "exact_occupied_cells": self.occupied,
-            "share": self.share,
-            "interval_99": list(self.interval()),
-        }
+        return plain_fields(self, share=self.share, interval_99=self.interval())
 
 
 def reconstruct(row: Row, valid: NDArray[np.bool_], releases: int, rng: np.random.Generator) -> Reconstruction:

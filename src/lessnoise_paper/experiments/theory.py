@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise import mechanism as mechanisms
 from lessnoise import text
-from lessnoise.mechanism import builders, families
-from lessnoise.report.canvas import COLOURS, INK, LINES, MORE_COLOURS, blank, style, svg
+from lessnoise.report import COLOURS, INK, LINES, MORE_COLOURS, blank, style, svg
 from lessnoise_paper import theory
 from lessnoise_paper.data.uber import WINDOW_ROWS
-from lessnoise_paper.experiments.common import COUNT_QUERY, judged, quiet_axes
-from lessnoise_paper.experiments.demo_pictures import VERDICT_COLOURS
+from lessnoise_paper.experiments.common import COUNT_QUERY, judged
+from lessnoise_paper.experiments.drawing import GREY, VERDICT_COLOURS, legend_above, mark, note, quiet_axes, rows_of
 from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism import Mechanism
     from lessnoise_paper.model import Numbers, Progress
 
 TAIL = 0.999
@@ -59,7 +57,7 @@ def _table_mechanisms(setting: Numbers) -> list[tuple[str, str, float, Mechanism
     rows, columns = setting["shape"]
     cells, squared = rows * columns, setting["sensitivity"] ** 2
     target = {**setting, "shape": (rows, columns)}
-    analytic = builders.analytic_gaussian(**target)
+    analytic = mechanisms.analytic_gaussian(**target)
     constants = {
         "classic-gaussian": theory.c_c(cells, epsilon, delta),
         "analytic-gaussian": theory.c_a(cells, epsilon, delta),
@@ -67,14 +65,14 @@ def _table_mechanisms(setting: Numbers) -> list[tuple[str, str, float, Mechanism
         "r1smg": theory.c_r(cells, epsilon, delta),
     }
     found = [
-        ("classic-gaussian", "classic Gaussian", builders.classic_gaussian(**target), analytic),
+        ("classic-gaussian", "classic Gaussian", mechanisms.classic_gaussian(**target), analytic),
         ("analytic-gaussian", "analytic Gaussian", analytic, analytic),
-        ("mvg", "MVG", families.mvg(**target, bound=float(WINDOW_ROWS), calibration="published"), analytic),
+        ("mvg", "MVG", mechanisms.mvg(**target, bound=float(WINDOW_ROWS), calibration="published"), analytic),
         (
             "r1smg",
             "R1SMG",
-            builders.r1smg(**target, calibration="published"),
-            builders.r1smg(**target, calibration="exact"),
+            mechanisms.r1smg(**target, calibration="published"),
+            mechanisms.r1smg(**target, calibration="exact"),
         ),
     ]
     return [(key, label, constants[key] * squared, published, exact) for key, label, published, exact in found]
@@ -91,32 +89,16 @@ def _table_picture(rows: list[Numbers]) -> bytes:
             axes.plot(row["constant"], place, "o", markerfacecolor="white", markeredgecolor=colour, markersize=12)
             axes.plot(row["expected_loss"], place, "D", color=colour, markersize=6)
             axes.plot(row["exact_loss"], place, "X", color=INK, markersize=9)
-        axes.set_yticks(range(len(rows)), [row["label"] for row in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0)
-        quiet_axes(axes, log="x", grid="x")
+        rows_of(axes, [row["label"] for row in rows], line=True)
         axes.set_xlabel("expected loss (logarithmic)")
-        _marks_legend(figure, ("o", "the paper's constant"), ("D", "as published"), ("X", "what its claim takes"))
-        return svg(figure)
-
-
-def _marks_legend(figure: Figure, *marks: tuple[str, str]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=mark,
-            label=label,
-            markersize=8,
-            markeredgecolor="#777777",
-            markerfacecolor="white" if mark == "o" else INK if mark == "X" else "#777777",
+        looks: dict[str, Any] = {"markersize": 8, "markeredgecolor": GREY}
+        legend_above(
+            figure,
+            mark("the paper's constant", "o", **looks),
+            mark("as published", "D", **looks),
+            mark("what its claim takes", "X", markerfacecolor=INK, **looks),
         )
-        for mark, label in marks
-    ]
-    figure.legend(handles=handles, loc="upper center", ncols=len(marks), frameon=False, fontsize=9)
+        return svg(figure)
 
 
 # Expected loss against M (figure 9).
@@ -152,42 +134,24 @@ def _dimensions_picture(numbers: Numbers) -> bytes:
             sizes = [row["dimension"] for row in rows]
             for key, _, colour in lines:
                 upper.plot(sizes, [row[key] for row in rows], color=colour, linestyle=dashes, linewidth=1.8)
-            last = rows[-1]
             for key in ("analytic_exact", "r1smg"):
-                note = f"ε = {text.number(epsilon)}"
-                upper.annotate(
-                    note, (sizes[-1], last[key]), (6, 0), textcoords="offset points", va="center", fontsize=8.5
-                )
-            lower.plot(
-                sizes,
-                [row["r1smg_delta"] for row in rows],
-                color=COLOURS["r1smg-published"],
-                linestyle=dashes,
-                linewidth=1.8,
-            )
-        lower.axhline(numbers["delta"], color=INK, linewidth=1.2)
-        place = (1.0, numbers["delta"])
-        words = f"claimed: {text.number(numbers['delta'])}"
-        lower.annotate(words, place, (6, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=8.5)
+                note(upper, f"ε = {text.number(epsilon)}", (sizes[-1], rows[-1][key]), (6, 0), va="center")
+            deltas = [row["r1smg_delta"] for row in rows]
+            lower.plot(sizes, deltas, color=COLOURS["r1smg-published"], linestyle=dashes, linewidth=1.8)
+        claimed = numbers["delta"]
+        lower.axhline(claimed, color=INK, linewidth=1.2)
+        beside = ("axes fraction", "data")
+        note(lower, f"claimed: {text.number(claimed)}", (1.0, claimed), (6, 0), beside, va="center")
         worst = max(numbers["rows"], key=lambda row: row["r1smg_delta"])
-        lower.annotate(
-            f"exact: up to {text.at_most(worst['r1smg_delta'], 2)}",
-            (worst["dimension"], worst["r1smg_delta"]),
-            (6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8.5,
-        )
+        words = f"exact: up to {text.at_most(worst['r1smg_delta'], 2)}"
+        note(lower, words, (worst["dimension"], worst["r1smg_delta"]), (6, 0), va="center")
         quiet_axes(upper, log="xy")
         quiet_axes(lower, log="xy")
         upper.set_ylabel("expected loss")
         lower.set_ylabel("δ of R1SMG, published")
         lower.set_xlabel("number of entries M")
-        lower.set_ylim(numbers["delta"] / 30.0, 5.0)
-        from matplotlib.lines import Line2D
-
-        handles = [Line2D([], [], color=colour, linewidth=2.5, label=label) for _, label, colour in lines]
-        figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, fontsize=9)
+        lower.set_ylim(claimed / 30.0, 5.0)
+        legend_above(figure, *(mark(label, color=colour, linewidth=2.5) for _, label, colour in lines))
         return svg(figure)
 
 
@@ -208,7 +172,10 @@ def make_range(
     for done, epsilon in enumerate(epsilons):
         tick(progress, f"epsilon = {epsilon:.2g}", done, len(epsilons))
         target: Numbers = {"epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "shape": dimension}
-        published, gaussian = builders.r1smg(**target, calibration="published"), builders.analytic_gaussian(**target)
+        published, gaussian = (
+            mechanisms.r1smg(**target, calibration="published"),
+            mechanisms.analytic_gaussian(**target),
+        )
         exact = published.delta(epsilon)
         rows.append(
             {
@@ -240,45 +207,24 @@ def _range_picture(numbers: Numbers) -> bytes:
             axes.set_xlabel("epsilon that R1SMG is calibrated for")
             quiet_axes(axes, log="xy")
             axes.set_xlim(epsilons[0], epsilons[-1])
-        left.plot(
-            epsilons,
-            [row["length"] for row in rows],
-            color=COLOURS["r1smg-published"],
-            label="R1SMG, published",
-            linewidth=2,
-        )
-        left.plot(
-            epsilons,
-            [row["gaussian_length"] for row in rows],
-            color=COLOURS["analytic-gaussian"],
-            linestyle=LINES["l2"],
-            label="analytic Gaussian",
-            linewidth=2,
-        )
+            note(axes, "above 1/M", (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"))
+        published, beside = COLOURS["r1smg-published"], ("axes fraction", "data")
+        lengths, theirs = ([row[key] for row in rows] for key in ("length", "gaussian_length"))
+        left.plot(epsilons, lengths, color=published, label="R1SMG, published", linewidth=2)
+        looks: dict[str, Any] = {"color": COLOURS["analytic-gaussian"], "linestyle": LINES["l2"], "linewidth": 2}
+        left.plot(epsilons, theirs, label="analytic Gaussian", **looks)
         left.axhline(1.0, color=INK, linewidth=1.0)
-        left.annotate(
-            "the shift to hide", (0.02, 1.0), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5
-        )
+        note(left, "the shift to hide", (0.02, 1.0), (0, 4), beside)
         left.set_ylabel("noise length / shift (root mean square)")
         left.legend(frameon=False, fontsize=8.5, loc="upper right")
-        right.plot(epsilons, [row["exact"]["upper"] for row in rows], color=COLOURS["r1smg-published"], linewidth=2)
+        deltas = [row["exact"]["upper"] for row in rows]
+        right.plot(epsilons, deltas, color=published, linewidth=2)
         right.axhline(numbers["delta"], color=VERDICT_COLOURS["holds"], linewidth=1.4)
-        right.annotate(
-            "claimed", (0.02, numbers["delta"]), (0, 4), ("axes fraction", "data"), "offset points", fontsize=8.5
-        )
-        right.annotate(
-            "exact", (0.02, rows[0]["exact"]["upper"]), (0, 7), ("axes fraction", "data"), "offset points", fontsize=8.5
-        )
+        note(right, "claimed", (0.02, numbers["delta"]), (0, 4), beside)
+        note(right, "exact", (0.02, deltas[0]), (0, 7), beside)
         right.set_ylim(numbers["delta"] / 10.0, 3.0)
         right.set_ylabel("δ of R1SMG, published")
-        note = "above 1/M"
-        left.annotate(note, (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8.5)
-        right.annotate(note, (numbers["limit"], 0.42), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8.5)
         return svg(figure)
-
-
-def _table_parameters(settings: Settings) -> Numbers:
-    return dict(COUNT_QUERY)
 
 
 def _dimension_parameters(settings: Settings) -> Numbers:
@@ -297,6 +243,6 @@ def _range_parameters(settings: Settings) -> Numbers:
     }
 
 
-TABLE = Experiment("table-1", _table_parameters, make_table)
+TABLE = Experiment("table-1", lambda _settings: dict(COUNT_QUERY), make_table)
 DIMENSIONS = Experiment("loss-against-dimension", _dimension_parameters, make_dimensions)
 RANGE = Experiment("range-of-epsilon", _range_parameters, make_range)

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
-from lessnoise.mechanism.builders import r1smg, r1smg_psi
-from lessnoise.mechanism.curve.gaussian import gaussian_scale
+from lessnoise.mechanism import gaussian_scale, r1smg, r1smg_psi
 
 _EULER_GAMMA = 0.57721566490153286061
 _ZETA_HALF = -1.46035450880958681289  # Riemann zeta at 1/2

@@ -11,7 +11,7 @@ import math
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism.numerics import log_gamma_ratio
+from lessnoise.mechanism import log_gamma_ratio
 
 
 def angle_bound(theta0: float, dimension: int) -> float:

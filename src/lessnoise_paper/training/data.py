@@ -13,22 +13,15 @@ import numpy as np
 
 from lessnoise import files, validation
 from lessnoise.errors import InvalidInput
-from lessnoise_paper.data.fetch import VARIABLE, PublicFile, cache_folder, read_public
+from lessnoise_paper.data.fetch import MNIST, VARIABLE, cache_folder, read_public
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Bytes = NDArray[np.uint8]
 
-MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 CIFAR_SOURCE = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 _ARCHIVE = "cifar-10-binary.tar.gz"
-_MNIST = {  # sha256 of the decompressed files
-    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-}
 _CIFAR = {  # sha256 of the pixels (images, height, width, colours), then of the labels
     "train": "f912919bdea371136f1aa4feed6beeca728015a5f08b1899a29c932a7e30be2b",
     "test": "8193b3fbce55bec361cd1b8fd4880cb1649832dc4d6de6da1e7a21847a4843aa",
@@ -55,8 +48,7 @@ def load(data: str, folder: str | os.PathLike[str] | None = None) -> Images:
 
 def _mnist(folder: str | os.PathLike[str] | None) -> Images:
     parts = []
-    for name, digest in _MNIST.items():
-        file = PublicFile((name,), digest, f"{MNIST_SOURCE}{name}.gz")
+    for name, file in MNIST.items():
         content = np.frombuffer(read_public("MNIST", (file,), folder), dtype=np.uint8)
         parts.append(content[16:].reshape(-1, 28, 28, 1) if "images" in name else content[8:])
     return Images(*parts)

@@ -13,19 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.audit import AuditReport, audit
-from lessnoise.audit.laws import draw_many
+from lessnoise.audit import AuditReport, audit, draw_many
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
+from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.training import settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from lessnoise.learn.plan import TrainingPlan
-    from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.learn import TrainingPlan
+    from lessnoise.mechanism import Mechanism
 
 
+@stored(
+    advantage_proved=None,
+    advantage_limit=None,
+    advantage_claimed=None,
+    report="audit",
+    epsilon="training_claimed_epsilon",
+    scores_without=None,
+    scores_with=None,
+)
 @dataclass(frozen=True)
 class Membership:
     """How well an attacker tells, from one step, whether a record was in the batch.
@@ -60,14 +69,12 @@ class Membership:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "method": self.method,
-            "training_claimed_epsilon": self.epsilon,
-            "right_guesses_proved": self.right_proved,
-            "right_guesses_limit": self.right_limit,
-            "right_guesses_claimed": self.right_claimed,
-            "audit": self.report.to_dict(),
-        }
+        return plain_fields(
+            self,
+            right_guesses_proved=self.right_proved,
+            right_guesses_limit=self.right_limit,
+            right_guesses_claimed=self.right_claimed,
+        )
 
 
 def membership(

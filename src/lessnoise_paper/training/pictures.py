@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style
+from lessnoise.report import COLOURS, GRID, INK, LINES, blank, style
 from lessnoise.text import down, up
-from lessnoise_paper.training import settings
-from lessnoise_paper.training.results import (
-    CHECKPOINT,
-    NAMES,
-    PAPER_CHECKPOINTS,
-    curves,
-    exact_guarantee,
-    read,
-    stored_guarantee,
-)
+from lessnoise_paper.experiments.drawing import legend_below, quiet_axes
+from lessnoise_paper.training import results, settings
+from lessnoise_paper.training.results import NAMES, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,33 +51,29 @@ def accuracy_figure(data: str, read_result: Reader = read) -> Figure:
     >>> accuracy_figure("mnist").get_size_inches().tolist()
     [10.5, 8.6]
     """
+    case, result, strong = settings.CASES[data], read_result(data), read_result("strong")
+    found = [] if result is None else results.curves(result)
     with style():
         figure = blank(_WIDTH, _HEIGHT)
-        _accuracy(figure, data, read_result)
+        axes = figure.subplots(2, len(case.budgets), sharex=True, sharey=True)
+        for column, budget in enumerate(case.budgets):
+            shown = [curve for curve in found if curve.epsilon in (None, budget.epsilon)]
+            for row, part in enumerate(_PARTS):
+                panel: Axes = axes[row][column]
+                _lines(panel, shown, part)
+                if budget.epsilon == settings.STRONG[data].epsilon:
+                    _strong(panel, [] if strong is None else strong["runs"], data, part)
+                _dress(panel, part, first=column == 0)
+            top, bottom = axes[0][column], axes[1][column]
+            top.set_title(f"{TITLES[data]}, claimed ({budget.epsilon:g}, 1e-5)", loc="left", fontweight="bold")
+            if data == "mnist":
+                inner = _enlarged(top, shown, results.PAPER_CHECKPOINTS.get((data, budget.epsilon), {}))
+                if budget.epsilon == settings.STRONG[data].epsilon:
+                    _strong(inner, [] if strong is None else strong["runs"], data, "test")
+            bottom.set_xlabel("epoch")
+            _legend(bottom, result, data, budget.epsilon)
+        figure.subplots_adjust(left=0.078, right=0.985, top=0.965, bottom=0.235, hspace=0.08, wspace=0.05)
         return figure
-
-
-def _accuracy(figure: Figure, data: str, read_result: Reader) -> None:
-    case, result, strong = settings.CASES[data], read_result(data), read_result("strong")
-    found = [] if result is None else curves(result)
-    axes = figure.subplots(2, len(case.budgets), sharex=True, sharey=True)
-    for column, budget in enumerate(case.budgets):
-        shown = [curve for curve in found if curve.epsilon in (None, budget.epsilon)]
-        for row, part in enumerate(_PARTS):
-            panel: Axes = axes[row][column]
-            _lines(panel, shown, part)
-            if budget.epsilon == settings.STRONG[data].epsilon:
-                _strong(panel, [] if strong is None else strong["runs"], data, part)
-            _dress(panel, part, first=column == 0)
-        top, bottom = axes[0][column], axes[1][column]
-        top.set_title(f"{TITLES[data]}, claimed ({budget.epsilon:g}, 1e-5)", loc="left", fontweight="bold")
-        if data == "mnist":
-            inner = _enlarged(top, shown, PAPER_CHECKPOINTS.get((data, budget.epsilon), {}))
-            if budget.epsilon == settings.STRONG[data].epsilon:
-                _strong(inner, [] if strong is None else strong["runs"], data, "test")
-        bottom.set_xlabel("epoch")
-        _legend(bottom, result, data, budget.epsilon)
-    figure.subplots_adjust(left=0.078, right=0.985, top=0.965, bottom=0.235, hspace=0.08, wspace=0.05)
 
 
 def _lines(axes: Axes, shown: list[Curve], part: str) -> None:
@@ -123,9 +112,11 @@ def _enlarged(axes: Axes, shown: list[Curve], paper: dict[str, int]) -> Axes:
     inner.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     inner.tick_params(labelsize=8)
     inner.grid(color=GRID, linewidth=0.6)
-    inner.axhline(CHECKPOINT, color=INK, linewidth=0.8)
+    inner.axhline(results.CHECKPOINT, color=INK, linewidth=0.8)
     for method, epoch in paper.items():
-        inner.plot([epoch], [CHECKPOINT], "o", markersize=8, color="white", markeredgecolor=METHOD_COLOURS[method])
+        inner.plot(
+            [epoch], [results.CHECKPOINT], "o", markersize=8, color="white", markeredgecolor=METHOD_COLOURS[method]
+        )
     if paper:
         words = f"the paper: epoch {paper['r1smg-published']} (R1SMG), {paper['dpsgd']} (DP-SGD)"
         inner.text(0.98, 0.05, words, transform=inner.transAxes, ha="right", fontsize=8, color=INK).set_bbox(
@@ -142,9 +133,9 @@ def _legend(axes: Axes, result: dict[str, Any] | None, data: str, epsilon: float
         if method == "sgd":
             words.append(NAMES[method])
         elif method == "strong" or result is None:
-            words.append(f"{NAMES[method]}: {stored_guarantee(data, method, epsilon)}")
+            words.append(f"{NAMES[method]}: {results.stored_guarantee(data, method, epsilon)}")
         else:
-            words.append(f"{NAMES[method]}: {exact_guarantee(result, method, epsilon)}")
+            words.append(f"{NAMES[method]}: {results.exact_guarantee(result, method, epsilon)}")
     axes.legend(
         handles, words, loc="upper left", bbox_to_anchor=(-0.02, -0.16), frameon=False, fontsize=8.4, borderaxespad=0.0
     )
@@ -163,9 +154,8 @@ def membership_figure(found: Sequence[Membership]) -> Figure:
             row[0].set_ylabel("share of steps")
         for panel in axes[-1]:
             panel.set_xlabel("place along the record's gradient, in clipping norms")
-        handles, labels = axes[0][0].get_legend_handles_labels()
         height = figure.get_figheight()
-        figure.legend(handles, labels, loc="lower center", ncols=2, frameon=False)
+        legend_below(figure, axes[0][0], ncols=2)
         figure.subplots_adjust(left=0.075, right=0.985, top=1 - 0.55 / height, bottom=0.95 / height, hspace=0.5)
         return figure
 
@@ -180,15 +170,9 @@ def _scores(axes: Axes, one: Membership) -> None:
         axes.hist(np.clip(values, edges[0], edges[-1]), edges, weights=shares, color=colour, alpha=0.6, label=label)
     budget = "" if one.epsilon is None else f" for epsilon = {one.epsilon:g}"
     axes.set_title(f"{NAMES[one.method]}{budget}", loc="left", fontsize=10, fontweight="bold", pad=18)
-    axes.text(
-        0.0,
-        1.03,
-        f"right guesses: at least {down(100 * one.right_proved, 3)}% proved, "
-        f"at most {up(100 * one.right_limit, 4)}% possible",
-        transform=axes.transAxes,
-        fontsize=9,
-    )
+    proved, possible = down(100 * one.right_proved, 3), up(100 * one.right_limit, 4)
+    words = f"right guesses: at least {proved}% proved, at most {possible}% possible"
+    axes.text(0.0, 1.03, words, transform=axes.transAxes, fontsize=9)
     axes.set_xlim(edges[0], edges[-1])
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
+    quiet_axes(axes, grid="y")

@@ -12,6 +12,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.text import down, up
+from lessnoise_paper.codec import stored
 from lessnoise_paper.training import settings
 
 if TYPE_CHECKING:
@@ -58,6 +59,12 @@ class Curve:
         return _first(self.test[:, 0])
 
 
+@stored(
+    epsilon="claimed_epsilon",
+    accuracy="test_accuracy",
+    spread="test_accuracy_over_seeds",
+    first_checkpoint="first_epoch_at_95",
+)
 @dataclass(frozen=True)
 class Row:
     """One line of the table."""
@@ -70,19 +77,6 @@ class Row:
     spread: tuple[float, float]
     train_accuracy: float
     first_checkpoint: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "data": self.data,
-            "claimed_epsilon": self.epsilon,
-            "method": self.method,
-            "guarantee": self.guarantee,
-            "test_accuracy": self.accuracy,
-            "test_accuracy_over_seeds": list(self.spread),
-            "train_accuracy": self.train_accuracy,
-            "first_epoch_at_95": self.first_checkpoint,
-        }
 
 
 def read(name: str, folder: Path | None = None) -> dict[str, Any] | None:

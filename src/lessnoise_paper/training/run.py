@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 import time
 from datetime import UTC, datetime
@@ -111,9 +110,8 @@ def train_case(
 def _blank(
     case: settings.Case, runs: list[Run], records: int, epochs: int, device: str, command: str
 ) -> dict[str, Any]:
-    import torch
+    from lessnoise_paper.training.trainer import origin
 
-    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor() or platform.machine()
     return {
         "data": case.data,
         "records": records,
@@ -123,9 +121,7 @@ def _blank(
         "learning_rate": case.learning_rate,
         "clip_norm": case.clip_norm,
         "train_accuracy_on": min(_SHOWN, records),
-        "device": name,
-        "torch": torch.__version__,
-        "command": command,
+        **origin(device, command),
         "date": "",
         "seconds": 0.0,
         "runs": [
@@ -175,15 +171,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", required=True, type=Path, help="folder with MNIST and CIFAR-10")
     parser.add_argument("--out", required=True, type=Path, help="folder for results and checkpoints")
     parser.add_argument("--only", nargs="*", default=["mnist", "cifar10", "strong"], help="mnist, cifar10, strong")
-    parser.add_argument("--epochs", type=int, default=None, help="fewer than the study's")
+    parser.add_argument("--epochs", type=int, help="fewer than the study's")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
-    parser.add_argument(
-        "--minutes", type=float, default=float("inf"), help="stop after this time, at the end of an epoch"
-    )
-    parser.add_argument("--device", default=None, help="cuda or cpu")
-    parser.add_argument(
-        "--records", type=int, default=None, help="the first so many training records alone, for trials"
-    )
+    late = "stop after this time, at the end of an epoch"
+    parser.add_argument("--minutes", type=float, default=float("inf"), help=late)
+    parser.add_argument("--device", help="cuda or cpu")
+    parser.add_argument("--records", type=int, help="the first so many training records alone, for trials")
     parser.add_argument("--sweep", action="store_true", help="only try learning rates of the strong recipe")
     asked = parser.parse_args(arguments)
     if asked.sweep:
@@ -192,18 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sweep(asked.data, asked.device or "cuda", only=tuple(name for name in asked.only if name != "strong"))
         return
     words = sys.argv[1:] if arguments is None else list(arguments)
-    command = "python -m lessnoise_paper.training.run " + _anonymous(words)
-    run_study(
-        asked.only,
-        data=asked.data,
-        out=asked.out,
-        epochs=asked.epochs,
-        seeds=asked.seeds,
-        minutes=asked.minutes,
-        device=asked.device,
-        records=asked.records,
-        command=command,
-    )
+    options = {name: value for name, value in vars(asked).items() if name != "sweep"}
+    run_study(**options, command="python -m lessnoise_paper.training.run " + _anonymous(words))
 
 
 def run_study(

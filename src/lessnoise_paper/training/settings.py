@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning
-from lessnoise.learn.plan import TrainingPlan, gaussian, plan_training, published_r1smg
+from lessnoise.learn import TrainingPlan, gaussian, plan_training, published_r1smg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,16 +116,8 @@ def plan_of(case: Case, budget: Budget, method: str) -> TrainingPlan:
 
 def strong_plan(recipe: StrongRecipe) -> TrainingPlan:
     """The noise of the strong recipe, computed now."""
-    return plan_training(
-        "gaussian",
-        clip_norm=recipe.clip_norm,
-        parameters=recipe.parameters,
-        rate=recipe.rate,
-        steps=recipe.steps,
-        records=recipe.records,
-        epsilon=recipe.epsilon,
-        delta=recipe.delta,
-    )
+    names = ("clip_norm", "parameters", "rate", "steps", "records", "epsilon", "delta")
+    return plan_training("gaussian", **{name: getattr(recipe, name) for name in names})
 
 
 def key(data: str, method: str, epsilon: float) -> str:

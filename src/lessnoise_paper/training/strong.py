@@ -9,10 +9,8 @@ alone.
 from __future__ import annotations
 
 import json
-import platform
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +20,7 @@ from lessnoise import files
 from lessnoise_paper.training import settings
 from lessnoise_paper.training.data import load
 from lessnoise_paper.training.features import normalised, opponent_colours, scattering, softened
+from lessnoise_paper.training.trainer import origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,14 +152,7 @@ def run_strong(
     """Train the recipe for each data set and seed; the results go to ``out``/strong.json."""
     place = torch.device(device)
     torch.backends.cuda.matmul.allow_tf32 = False  # norms and sums decide the sensitivity
-    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor() or platform.machine()
-    result: dict[str, Any] = {
-        "device": name,
-        "torch": torch.__version__,
-        "command": command,
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "runs": [],
-    }
+    result: dict[str, Any] = {**origin(device, command), "runs": []}
     for key in only:
         recipe = settings.STRONG[key]
         plan = settings.stored_plan(key, "strong", recipe.epsilon)

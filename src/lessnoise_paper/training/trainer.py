@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import platform
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +26,7 @@ from lessnoise_paper.training.networks import Conv, Dense, Network, Pool, module
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lessnoise.mechanism.law import Radial
+    from lessnoise.mechanism import Radial
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,13 @@ def poisson_batches(
             part = slice(i * runs, (i + 1) * runs)
             yield indices[part, : widths[i]], taking_part[part, : widths[i]]
         done += count
+
+
+def origin(device: str, command: str) -> dict[str, str]:
+    """Where, with what, how and when a result is made."""
+    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor() or platform.machine()
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    return {"device": name, "torch": torch.__version__, "command": command, "date": today}
 
 
 def as_floats(images: torch.Tensor) -> torch.Tensor:

@@ -101,6 +101,22 @@ def test_results_survive_json_and_are_drawn_from_it(study, small_table):
             assert len(draw(stored).axes) >= 2
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": [3]}, "shape has 1 entries, not 2"),
+        ({"seed": -1}, "seed=-1"),
+        ({"points": "none"}, "points='none' is not a list"),
+        ({"extra": 1}, "extra"),
+        ({"spectrum": [[1.0], [1.0, 2.0]]}, "spectrum has rows of different lengths"),
+        ({"private": 0}, "private=0"),
+    ],
+)
+def test_a_study_that_was_changed_is_refused(study, change, message):
+    with pytest.raises(ln.InvalidInput, match=message):
+        PcaStudy.from_dict({**study.to_dict(), **change})
+
+
 @pytest.mark.slow
 def test_the_digits_in_one_call():
     found = digits_study(repetitions=1, epsilons=(1.6,))

@@ -490,7 +490,7 @@ def command(*arguments):
     import typer
     from typer.testing import CliRunner
 
-    from lessnoise_paper.commands.study_learning import learning
+    from lessnoise_paper.commands.study import learning
 
     app = typer.Typer()
     app.command()(learning)
