@@ -15,10 +15,22 @@ def examples():
     point = Point("small", "l2", "l2", 1.0, 1.0, ln.Bracket(0.1, 0.2), True, (1.0,), (0.5,))
     lines = np.eye(4)[:2]
     study = PcaStudy(
-        "faces", (10, 4), 1e-6, 2, 2, 1.0, 0, 0.9, (point,), np.ones(4), {"small": Spectrum(np.ones(4), lines, 0.1)},
-        lines, (2, 2), ("nothing",),
-    )  # fmt: skip
-    return {Point: point, PcaStudy: study}
+        title="faces",
+        shape=(10, 4),
+        delta=1e-6,
+        components=2,
+        measured=2,
+        clip_norm=1.0,
+        seed=0,
+        baseline=0.9,
+        points=(point,),
+        spectrum=np.ones(4),
+        noisy={"small": Spectrum(np.ones(4), lines, 0.1)},
+        directions=lines,
+        image=(2, 2),
+        left_out=("nothing",),
+    )
+    return {PcaStudy: study}
 
 
 @pytest.mark.parametrize(("kind", "example"), examples().items(), ids=lambda given: getattr(given, "__name__", ""))
