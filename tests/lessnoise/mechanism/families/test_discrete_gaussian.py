@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.curve import delta_of, epsilon_of, gaussian
+from lessnoise.mechanism.families import block_sampler as blocks
 from lessnoise.mechanism.families import discrete_sampler as sampler
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian, integer_array
 from lessnoise.mechanism.families.discrete_sums import theta
@@ -144,7 +145,7 @@ class Script:
 
 @functools.cache
 def block_weights(law):
-    shift = sampler._block_bits(law)
+    shift = sampler._Bell.of(law).shift
     rate = mp.mpf(law.denominator) * 4**shift / (2 * mp.mpf(law.numerator))
     last = math.ceil(math.sqrt(150 / float(rate))) + 2
     weights = [mp.exp(-rate * b * b) for b in range(last)]
@@ -187,7 +188,7 @@ def test_cryptographic_draws_follow_the_law_too(variance):
 def test_the_block_path_integer_by_integer(monkeypatch, block_bits, variance):
     """Wide blocks at a small sigma: many rejections, and every integer has its own count."""
     monkeypatch.setattr(sampler, "_BLOCK_BITS", block_bits)
-    machine = sampler._Sampler.of(law_of(variance))
+    machine = blocks.BlockSampler.of(sampler._Bell.of(law_of(variance)))
     assert machine.shift >= 1
     source = Stream.of(np.random.default_rng(3)).claim().sequence()
     values = np.concatenate([machine.values(50000, source) for _ in range(6)])
@@ -224,7 +225,7 @@ def test_fast_and_slow_samplers_agree(variance):
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(8, 300))
 def test_exponential_bounds(numerator, denominator, bits):
-    low, high = sampler.exp_bounds(numerator, denominator, bits)
+    low, high = blocks.exp_bounds(numerator, denominator, bits)
     with mp.workprec(bits + 200):
         exact = mp.ldexp(mp.exp(-mp.mpf(numerator) / denominator), bits)
         assert low <= exact <= high
@@ -235,7 +236,7 @@ def test_exponential_bounds(numerator, denominator, bits):
 def test_table_brackets_the_cumulative_probabilities(variance):
     law = law_of(variance)
     for bits in (64, 128):
-        first, last = sampler.straddling_words(law, bits)
+        first, last = blocks.straddling_words(sampler._Bell.of(law), bits)
         assert all(0 <= low <= high < 2**bits for low, high in zip(first, last, strict=True))
         for block in {0, 1, len(first) // 5, len(first) // 2, len(first) - 1} & set(range(len(first))):
             with mp.workprec(300):
@@ -284,7 +285,7 @@ def test_the_tail_is_not_cut(variance):
     machine = sampler._sampler(law)
     (block,) = machine.blocks(1, Script(ALL_ONES, ALL_ONES, ALL_ONES, 0, 5))
     assert block >= len(machine.first)
-    width = 2 ** sampler._block_bits(law)
+    width = 2 ** sampler._Bell.of(law).shift
     # The tail beyond z deviations is about e^(-z^2/2): z = sqrt(2 ln 2^192).
     assert width * block == pytest.approx(16.1 * math.sqrt(variance), rel=0.08, abs=1.0)
     # On the block path such a block has no ready bound, and its offset is settled exactly.
@@ -304,12 +305,12 @@ def test_bernoulli_exp_is_exact():
             for digits in range(64):
                 for extra in (0, 2**63, ALL_ONES):
                     uniform = (mp.mpf(digits) + mp.mpf(extra) / 2**64) / 64
-                    said = sampler.bernoulli_exp(digits, 6, numerator, denominator, Script(extra, 0, 0))
+                    said = blocks.bernoulli_exp(digits, 6, numerator, denominator, Script(extra, 0, 0))
                     assert said == (uniform < exact)
             tie = int(mp.floor(exact * 2**64))
-            assert sampler.bernoulli_exp(tie, 64, numerator, denominator, Script(0, 0))
-            assert not sampler.bernoulli_exp(tie, 64, numerator, denominator, Script(ALL_ONES, 0))
-    assert sampler.bernoulli_exp(63, 6, 0, 1, Script())
+            assert blocks.bernoulli_exp(tie, 64, numerator, denominator, Script(0, 0))
+            assert not blocks.bernoulli_exp(tie, 64, numerator, denominator, Script(ALL_ONES, 0))
+    assert blocks.bernoulli_exp(63, 6, 0, 1, Script())
 
 
 def test_sure_bounds_are_below_the_acceptance_probability():
