@@ -65,8 +65,8 @@ class Changes(ABC):
         """Plain values, ready for JSON, with the kind."""
         return {"kind": self.kind, **{field.name: _plain(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
 
-    @staticmethod
-    def from_dict(values: dict[str, Any]) -> Changes:
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Changes:
         """The inverse of :meth:`to_dict` of any set.
 
         >>> Changes.from_dict(counts(3, per_cell=1).to_dict()) == counts(3, per_cell=1)

@@ -6,13 +6,14 @@ in each run. An entry, a law or a class that is new is here by itself, or its te
 
 import dataclasses
 import json
+import math
 import warnings
 
 import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise import Request
+from lessnoise import Request, changes
 from lessnoise.learn.plan import TrainingPlan, gaussian
 from lessnoise.mechanism import law as laws
 from lessnoise.mechanism.catalogue import CATALOGUE
@@ -66,6 +67,13 @@ def design_of(mechanism):
     return read
 
 
+SETS = (
+    changes.ball(0.5, norm=math.inf),
+    changes.counts(3, per_cell=2, neighbours="replace").scaled(0.5),
+    changes.corner([1.0, 2.0]) | changes.listed([[1, 0], [0, 2]]) | changes.corner(3.0),
+)
+
+
 def examples():
     """What can be read back, with its reader."""
     with warnings.catch_warnings():
@@ -77,6 +85,8 @@ def examples():
         mechanisms["wishart"] = ln.mechanism.families.wishart(epsilon=1, features=3, records=10)
         ranges = ln.dawa(epsilon=1, shape=8, workload="ranges")
         mechanisms |= {"ranges": ranges, "unclaimed": dataclasses.replace(ranges, claim=None)}
+        counts = ln.mechanism.geometric
+        mechanisms |= {"counts": counts(epsilon=1, shape=3), "least": counts(epsilon=1, delta=1e-3, shape=3)}
     gauss, laplace, l2 = (mechanisms[name] for name in ("analytic-gaussian radial", "laplace laplace", "l2 radial"))
     composed = ln.compose(l2.repeat(3), laplace, gauss.subsample(0.01).repeat(10))
     plan = TrainingPlan(gaussian(noise_multiplier=2.0, clip_norm=1.0, parameters=5), 0.1, 3, 100, ln.Guarantee(1, 0.1))
@@ -107,6 +117,7 @@ def examples():
         Axis: Axis("Lon", bounds=(0, 1), bins=4),
     }
     described += [(kind.from_dict, kind.__name__, value.to_dict()) for kind, value in others.items()]
+    described += [(changes.Changes.from_dict, str(one), one.to_dict()) for one in SETS]
     described.append((design_of(shells), "Design", shells.design.to_dict()))
     described.append((Axis.from_dict, "Axis of keys", Axis("Base", keys=["a", "b"]).to_dict()))
     described.append((Axis.from_dict, "Axis of edges", Axis("Lat", edges=[0.0, 1.0, 3.0]).to_dict()))
@@ -133,7 +144,7 @@ def use(found):
     if hasattr(type(found), "from_json"):
         assert type(found).from_json(found.to_json()) == found
     elif type(found) is not Design:
-        read = laws.law_from_dict if hasattr(found, "kind") and hasattr(found, "norm") else type(found).from_dict
+        read = laws.law_from_dict if isinstance(getattr(found, "norm", None), str) else type(found).from_dict
         assert read(json.loads(json.dumps(found.to_dict()))) == found
     for step in steps:
         attempt(step)

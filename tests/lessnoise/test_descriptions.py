@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -262,7 +263,8 @@ def test_a_certificate_states_the_computed_delta_not_the_claimed_one():
 def test_a_certificate_without_a_claim_is_at_epsilon_one():
     certificate = example().release(np.zeros((2, 3))).certificate
     assert certificate.claim_holds is None
-    assert certificate.exact.upper == example().guarantee(1).delta
+    assert certificate.exact == example().delta(1)
+    assert certificate.guarantee == example().guarantee(1)
     assert certificate.guarantee.epsilon == 1
     assert certificate.guarantee.delta == pytest.approx(certificate.exact.upper, rel=1e-15)
 
@@ -340,7 +342,18 @@ def test_a_text_that_is_no_description_is_refused(text):
 
 def test_guarantee_of_a_mechanism_is_the_safe_end():
     noise = example(law=ln.Radial(2, 1.5, 3.0))
-    assert noise.guarantee(0.4) == ln.Guarantee(0.4, noise.delta(0.4).upper)
+    exact, added = noise.delta(0.4).upper, noise.delta_numeric(0.4)
+    assert Fraction(exact) + Fraction(added) <= Fraction(noise.guarantee(0.4).delta) <= exact * (1.0 + 1e-15) + added
+
+
+def test_what_the_machine_adds_is_in_every_guarantee():
+    """At epsilon = 60 it is all that there is: (1 + e^60) (2 M + 2048)^2 2^-129."""
+    m = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=1000)
+    added = (1.0 + math.exp(60.0)) * 4048.0**2 * 2.0**-129
+    assert m.delta(60).upper < 1e-300
+    assert m.guarantee(60).delta == pytest.approx(added, rel=1e-9)
+    assert m.repeat(3).guarantee(60).delta == pytest.approx(3.0 * added, rel=1e-9)
+    assert m.guarantee(800).delta == 1.0
 
 
 def test_no_privacy_at_all_is_a_guarantee_too():

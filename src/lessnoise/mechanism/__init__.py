@@ -26,6 +26,7 @@ from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, d
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
+from lessnoise.mechanism.families.geometric import Geometric, geometric
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.mod_sulq import mod_sulq
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
@@ -60,6 +61,7 @@ __all__ = [
     "DiscreteGaussian",
     "FrozenMatrix",
     "GeneralizedGaussian",
+    "Geometric",
     "Goal",
     "Hierarchy",
     "Laplace",
@@ -90,6 +92,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_scale",
     "generalized_gaussian",
+    "geometric",
     "grid_step",
     "hb",
     "improved_mvg_phi",

@@ -3,6 +3,7 @@
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, correlated_gaussian
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
+from lessnoise.mechanism.families.geometric import Geometric, geometric
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.mod_sulq import mod_sulq
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
@@ -14,6 +15,7 @@ __all__ = [
     "CorrelatedGaussian",
     "DiscreteGaussian",
     "GeneralizedGaussian",
+    "Geometric",
     "MatrixGaussian",
     "MvgConstants",
     "Shells",
@@ -22,6 +24,7 @@ __all__ = [
     "correlated_gaussian",
     "discrete_gaussian",
     "generalized_gaussian",
+    "geometric",
     "improved_mvg_phi",
     "mgm",
     "mod_sulq",
