@@ -66,10 +66,10 @@ def histogram(
     output_format: Annotated[
         list[str] | None, typer.Option("--format", help="parquet, csv or npy; may be given several times.")
     ] = None,
+    force: Force = False,
+    seed: UnsafeSeed = None,
     ledger: LedgerOption = None,
     partition: Partition = None,
-    seed: UnsafeSeed = None,
-    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Count rows on a grid and release the counts; writes counts, certificate.json and counts.png, or nothing.

@@ -1,4 +1,4 @@
-"""Reading arrays, and a release as two files that belong together: the noisy array and its certificate."""
+"""A release as two files that belong together: the noisy array and its certificate."""
 
 from __future__ import annotations
 
@@ -32,11 +32,6 @@ _PART = 1 << 20  # entries that are written at a time
 def certificate_path(target: Path) -> Path:
     """OUT.npy -> OUT.npy.certificate.json."""
     return target.with_name(target.name + ".certificate.json")
-
-
-def load_array(path: Path) -> NDArray[Any]:
-    """Read one .npy array; never runs code from the file."""
-    return npy.load(path)
 
 
 def check_writable(target: Path, force: bool) -> None:
