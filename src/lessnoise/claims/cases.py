@@ -39,9 +39,9 @@ def _product(epsilon: float, dimension: int) -> Case:
 
 
 def _generalized(setting: str, shape: int, remark: str = "") -> Case:
-    target = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, "shape": shape}
-    build = mechanisms.generalized_gaussian  # for a sensitivity in the norm of its own p
-    return Case.of("generalized-gaussian", setting, lambda: build(**target, p=4.0), remark)
+    """The catalogue's, for a sensitivity in the norm of its own p."""
+    target: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, "shape": shape, "p": 4.0}
+    return Case.of("generalized-gaussian", setting, lambda: mechanisms.generalized_gaussian(**target), remark)
 
 
 def _table(

@@ -47,8 +47,10 @@ class OneSentenceGroup(TyperGroup):
         """Run, and tell of a wrong command line as of any other wrong input."""
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **options)
-        _remember_values(self)
-        _flow_help(self)
+        for command in _with_inner(self):
+            _remember_values(command)
+            if command.help:  # paragraphs fill the terminal, wherever the lines of their docstring end
+                command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
         try:
             code = super().main(args, standalone_mode=False, **options)
         except Exception as error:
@@ -191,18 +193,15 @@ def _name(error: OSError) -> str:
     return "file" if error.filename is None else os.fsdecode(error.filename)
 
 
-def _flow_help(command: Any) -> None:  # noqa: ANN401
-    """Let paragraphs of help fill the terminal, wherever the lines of their docstring end."""
+def _with_inner(command: Any) -> Iterator[Any]:  # noqa: ANN401
+    """A command, and all that are in it."""
+    yield command
     for inner in getattr(command, "commands", {}).values():
-        _flow_help(inner)
-    if command.help:
-        command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
+        yield from _with_inner(inner)
 
 
 def _remember_values(command: Any) -> None:  # noqa: ANN401
     """Let an error about a parameter carry the value that was given, which its message may lack."""
-    for inner in getattr(command, "commands", {}).values():
-        _remember_values(inner)
     for parameter in command.params:
 
         def process(ctx: Any, value: Any, inner: Any = parameter.process_value) -> Any:  # noqa: ANN401

@@ -104,8 +104,7 @@ def histogram(
             print_json({**result.to_dict(), "files": [str(path) for path in written]})
         else:
             console().print(f"wrote {literal(*written)}")
-            protects = f", protects {literal(result.unit)}"
-            print_release(result.certificate, receipt, budget, warned, each="cell", protects=protects)
+            print_release(result.certificate, receipt, budget, warned, protects=literal(result.unit))
 
 
 def _source(data: str, table: str | None) -> object:

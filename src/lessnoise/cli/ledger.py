@@ -59,9 +59,7 @@ def show(
     if plot is not None:
         check_picture_format(plot)
     ledger = Ledger.open(path)
-    if plot is not None:
-        _check_target(plot, ledger)
-        check_free([plot], force)
+    _check_target(plot, ledger, force)
     records = ledger.records()
     moments = history(ledger, points, records)
     spent, spent_delta = ledger.spent(), ledger.spent_delta()
@@ -144,9 +142,7 @@ def export(
     Example: [bold]lessnoise ledger export city.ledger records.json[/bold]
     """
     ledger = Ledger.open(path)
-    if target is not None:
-        _check_target(target, ledger)
-        check_free([target], force)
+    _check_target(target, ledger, force)
     records = [
         {
             "id": record.id,
@@ -167,7 +163,8 @@ def export(
     tell(json, about, f"wrote {len(records)} records to {target}")
 
 
-def _check_target(target: Path, ledger: Ledger) -> None:
+def _check_target(target: Path | None, ledger: Ledger, force: bool) -> None:
     """No force is enough to write over the ledger itself."""
-    if ledger.is_kept_in(target):
+    if target is not None and ledger.is_kept_in(target):
         raise InvalidInput(f"output={target} is a file of the ledger itself: choose another name.")
+    check_free([] if target is None else [target], force)

@@ -71,16 +71,10 @@ def release(
 
 
 def print_release(
-    certificate: Certificate,
-    receipt: Receipt | None,
-    budget: Ledger | None,
-    warned: list[str],
-    *,
-    each: str = "entry",
-    protects: str = "",
+    certificate: Certificate, receipt: Receipt | None, budget: Ledger | None, warned: list[str], protects: str = ""
 ) -> None:
-    """What was released, to people: the noise of ``each`` part, the guarantee, what it cost, what is to be known."""
-    print_facts(_facts(certificate, receipt, budget, each, protects))
+    """What was released, to people: noise, guarantee, cost, warnings; of counts also whom it ``protects``."""
+    print_facts(_facts(certificate, receipt, budget, protects))
     if not certificate.private:
         console().print("[red]not private[/red]: the noise came from a seeded generator")
     if warned:
@@ -88,18 +82,19 @@ def print_release(
 
 
 def _facts(
-    certificate: Certificate, receipt: Receipt | None, budget: Ledger | None, each: str, protects: str
+    certificate: Certificate, receipt: Receipt | None, budget: Ledger | None, protects: str
 ) -> Iterator[tuple[str, str]]:
     built = certificate.mechanism
-    chosen = "" if built.design is None else f" ({built.design.choice})"
-    noise = "" if built.law.data_dependent else f", noise sd per {each} {built.standard_deviation:.5g}"
+    part, design = ("cell", None) if protects else ("entry", built.design)
+    chosen = "" if design is None else f" ({design.choice})"
+    noise = "" if built.law.data_dependent else f", noise sd per {part} {built.standard_deviation:.5g}"
     yield "mechanism", f"{built.name}{chosen}{noise}"
-    yield "guarantee", f"{certificate.guarantee} (computed, delta rounded up){protects}"
-    if certificate.grid is not None:
+    yield "guarantee", f"{certificate.guarantee} (computed, delta rounded up){protects and f', protects {protects}'}"
+    if certificate.grid is not None and not protects:
         yield "grid", f"{certificate.grid:g}, of which every output is a multiple"
-    if built.design is not None and built.design.note:
-        yield "note", built.design.note
+    if design is not None and design.note:
+        yield "note", design.note
     if receipt is not None and budget is not None:
-        if built.design is not None and built.design.choice != "Gaussian":
+        if design is not None and design.choice != "Gaussian":
             yield "note", "least-noise is the least for one release; over a long series analytic-gaussian costs less"
         yield "ledger", f"record {receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least"
