@@ -29,6 +29,11 @@ def _one_of(*words: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def _number(words: str) -> Any:  # noqa: ANN401
+    """A number that need not be given."""
+    return Annotated[float | None, typer.Option(help=words)]
+
+
 # What to protect, and how well.
 
 Epsilon = Annotated[float, typer.Option(help="Target epsilon.")]
@@ -96,19 +101,12 @@ _REQUEST_OPTIONS: dict[str, Any] = {
     "sensitivity": Annotated[float, typer.Option(help="Largest l2 change that one individual can cause.")],
     "epsilon": Epsilon,
     "delta": Delta,
-    "l1_sensitivity": Annotated[
-        float | None, typer.Option(help="Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]")
-    ],
+    "l1_sensitivity": _number("Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]"),
     "neighbours": NeighboursOption,
-    "k": Annotated[
-        float | None, typer.Option(help="Radial member: exponent k of the radius, at most M; product noise: its k.")
-    ],
-    "p": Annotated[float | None, typer.Option(help="Radial member, generalized Gaussian: exponent p of the tail.")],
-    "bound": Annotated[float | None, typer.Option(help="Published MVG: largest Frobenius norm of the value.")],
-    "entry_bound": Annotated[
-        float | None,
-        typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
-    ],
+    "k": _number("Radial member: exponent k of the radius, at most M; product noise: its k."),
+    "p": _number("Radial member, generalized Gaussian: exponent p of the tail."),
+    "bound": _number("Published MVG: largest Frobenius norm of the value."),
+    "entry_bound": _number("Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
     "objective": Annotated[
         str,
         typer.Option(

@@ -16,17 +16,8 @@ from lessnoise.report import COLOURS, INK, LINES, document
 
 # In the order of their imports: each module uses only those before it.
 _MODULES = (
-    "special",
-    "lune",
-    "quadrature",
-    "curves",
-    "mechanisms",
-    "words",
-    "controls",
-    "plot",
-    "tables",
-    "server",
-    "page",
+    *("special", "lune", "quadrature", "curves", "mechanisms"),
+    *("words", "controls", "plot", "tables", "server", "page"),
 )
 _LIGHT_PANEL, _DARK_PANEL = "#ffffff", "#1f2024"
 _ENOUGH = 3.1  # contrast with the background; WCAG 2.2, section 1.4.11, asks for 3

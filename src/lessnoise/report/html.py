@@ -84,7 +84,6 @@ th:first-child, td:first-child { text-align: left; padding-left: 0.9rem; }
 th:last-child, td:last-child { padding-right: 0.9rem; }
 tbody th { font-weight: 600; }
 tbody tr:last-child > * { border-bottom: 0; }
-tbody tr.first-failing > * { border-top: 2px solid var(--soft); }
 .verdict { display: inline-block; padding: 0.05rem 0.6rem; border-radius: 99px; font-weight: 600; }
 .holds { color: var(--good); background: var(--good-back); }
 .fails { color: var(--bad); background: var(--bad-back); }
@@ -97,7 +96,6 @@ figcaption strong { color: var(--ink); }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 0.75rem;
   overflow-x: auto; }
 .card img { display: block; width: 100%; max-width: 54rem; min-width: 34rem; height: auto; margin: 0 auto; }
-.scale img { min-width: 21rem; }
 .maps { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); gap: 1.5rem 1.25rem;
   margin-top: 1.25rem; }
 .maps figure { margin: 0; }
