@@ -31,14 +31,7 @@ from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
 from lessnoise.query import Histogram, Unit
 from lessnoise.release import Payment
-from lessnoise.tasks import (
-    check_histogram_folder,
-    histogram_contents,
-    histogram_file_names,
-    plan_histogram,
-    reserve_histogram,
-    write_histogram,
-)
+from lessnoise.tasks import HistogramFolder, plan_histogram
 
 
 def histogram(
@@ -78,26 +71,24 @@ def histogram(
     --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
     rng = seeded(seed)
-    formats = output_format or ["parquet"]
-    check_histogram_folder(out, formats, force)
+    folder = HistogramFolder(out, output_format or ["parquet"], force)
     source = _source(data, table)
-    outputs = [out / name for name in histogram_file_names(formats)]
     for each in _files(data):
-        check_apart(outputs, {"data": each})
-    check_apart(outputs, ledger_files(ledger))
+        check_apart(folder.outputs, {"data": each})
+    check_apart(folder.outputs, ledger_files(ledger))
     names = [x] if y is None else [x, y]
     query = Histogram.grid(names, bins=parse_shape(bins, "bins"), bounds=_bounds(bounds), outside=outside)
     protected = Unit(unit, max_rows)
     budget = None if ledger is None else Ledger.open(ledger)
     with orderly(), collected_warnings() as warned:
         plan = plan_histogram(query, epsilon, delta, mechanism, neighbours, protected, post or ())
-        trial = histogram_contents(plan.trial(), formats)  # a name that cannot be drawn or written shows here
+        trial = folder.contents(plan.trial())  # a name that cannot be drawn or written shows here
         with progress_bar(quiet=json) as progress:
             answer = plan.answer(source, engine, progress)
-        with reserve_histogram(trial, out, force) as staged:
+        with folder.reserved(trial) as staged:
             result = plan.release(answer, engine_name(source, engine), rng=rng, ledger=budget, partition=partition)
             with Payment(budget, result.release.receipt, result.release) as payment:
-                written = write_histogram(histogram_contents(result, formats), out, staged, payment)
+                written = folder.write(folder.contents(result), staged, payment)
     receipt = result.release.receipt
     with reporting(f"{out} is {paid_words(receipt)}written"):
         if json:

@@ -90,12 +90,6 @@ def place(certificate: Certificate, target: Path, staged: files.Staged, payment:
     staged.place()
 
 
-def write_release(release: Release, target: Path, force: bool = False) -> None:
-    """Write the noisy array and its certificate, both or neither; the certificate appears last."""
-    with reserved(release.certificate.mechanism, target, force) as staged:
-        write_staged(release, target, staged, None)
-
-
 def read_release(path: Path) -> tuple[NDArray[Any], Certificate]:
     """Read a noisy array and its certificate; refuse a pair that does not belong together."""
     beside = certificate_path(path)
