@@ -25,7 +25,6 @@ _NO_NUMBERS = (
     "lessnoise/cli/",
     "lessnoise/explorer/",
     "lessnoise/report/html.py",
-    "lessnoise/report/css.py",
     "lessnoise_paper/commands/",
     "lessnoise_paper/registry.py",
     "lessnoise_paper/render.py",

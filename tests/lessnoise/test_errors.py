@@ -672,7 +672,9 @@ def test_names_that_are_not_utf_8(tmp_path):
 
 @pytest.mark.slow
 def test_a_narrow_terminal_without_colour():
-    process = start("check", "r1smg", *SHAPED, env={**os.environ, "NO_COLOR": "1", "COLUMNS": "40", "TERM": "xterm"})
+    process = start(
+        "check", "r1smg-published", *SHAPED, env={**os.environ, "NO_COLOR": "1", "COLUMNS": "40", "TERM": "xterm"}
+    )
     output, errors = process.communicate()
     assert process.returncode == 1
     assert b"\x1b" not in output + errors

@@ -190,7 +190,7 @@ def test_attacks_prove_no_more_than_is_true(made):
 @pytest.mark.slow
 def test_claims_are_those_of_the_record(made):
     rows = made("claims").numbers["rows"]
-    assert [row["mechanism"] for row in rows] == ["r1smg"] * 5 + ["classic-gaussian"] * 2
+    assert [row["mechanism"] for row in rows] == ["r1smg-published"] * 5 + ["classic-gaussian"] * 2
     assert [row["verdict_word"] for row in rows] == ["fails"] * 5 + ["holds", "fails"]
     classic = rows[6]
     sigma = math.sqrt(2.0 * math.log(1.25 / 1e-5)) / 10.0

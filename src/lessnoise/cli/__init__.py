@@ -2,7 +2,6 @@
 
 from lessnoise.cli.app import app, run
 from lessnoise.cli.options import AsJson, Force
-from lessnoise.cli.output import console, print_json
-from lessnoise.cli.progress import progress_bar
+from lessnoise.cli.output import console, print_json, progress_bar
 
 __all__ = ["AsJson", "Force", "app", "console", "print_json", "progress_bar", "run"]

@@ -1,4 +1,4 @@
-"""The application: every command of the library, and those that other packages add (``plugins.py``)."""
+"""The application: every command of the library, and those that other packages add (``entry.py``)."""
 
 from __future__ import annotations
 

@@ -8,45 +8,21 @@ import typer
 
 from lessnoise.audit import audit as run_audit
 from lessnoise.audit import percent
-from lessnoise.cli.check import build
-from lessnoise.cli.entry import EXIT_FAILED_CLAIM
-from lessnoise.cli.options import (
-    AsJson,
-    Bound,
-    Calibration,
-    Counts,
-    Delta,
-    EntryBound,
-    Epsilon,
-    Integer,
-    K,
-    L1Sensitivity,
-    MechanismName,
-    NeighboursOption,
-    Objective,
-    P,
-    Sensitivity,
-    Shape,
-    request_of,
-    seeded,
-)
-from lessnoise.cli.output import console, print_json
-from lessnoise.cli.terminal import literal
+from lessnoise.cli.entry import EXIT_FAILED_CLAIM, collected_warnings
+from lessnoise.cli.options import AsJson, MechanismName, seeded, takes_request
+from lessnoise.cli.output import console, literal, new_table, print_json
 from lessnoise.guarantees import Claim
+from lessnoise.mechanism import Request, find_mechanism
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from lessnoise.audit import AuditReport
 
 
+@takes_request()
 def audit(
-    context: typer.Context,
     mechanism: MechanismName,
-    shape: Shape,
-    sensitivity: Sensitivity,
-    epsilon: Epsilon,
-    delta: Delta,
-    calibration: Calibration = "published",
+    request: Request,
     samples: Annotated[int, typer.Option(help="Releases in all; more of them prove more.")] = 100_000,
     confidence: Annotated[float, typer.Option(help="How sure the bounds are.")] = 0.999,
     attack: Annotated[
@@ -57,15 +33,6 @@ def audit(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed, to repeat an audit. [default: a fresh one]")] = None,
     workers: Annotated[int | None, typer.Option(help="Threads. [default: one a core]")] = None,
-    l1_sensitivity: L1Sensitivity = None,
-    neighbours: NeighboursOption = "add/remove",
-    k: K = None,
-    p: P = None,
-    bound: Bound = None,
-    entry_bound: EntryBound = None,
-    objective: Objective = "squared",
-    integer: Integer = False,
-    counts: Counts = False,
     json: AsJson = False,
 ) -> None:
     """Attack a mechanism many times over. Exit code 0: its claim is not refuted; 1: it is refuted; 2: bad input.
@@ -73,13 +40,13 @@ def audit(
     The attacks must tell releases of an all-zero value from those of its worst neighbour. What they prove is a lower
     bound: an audit can refute a claim, and never confirms one (lessnoise check does).
 
-    Example: [bold]lessnoise audit r1smg --shape 100 --sensitivity 1 --epsilon 1e-3 --delta 1e-5[/bold]
+    Example: [bold]lessnoise audit r1smg-published --shape 100 --sensitivity 1 --epsilon 1e-3 --delta 1e-5[/bold]
     """
     import numpy as np
 
     rng = seeded(seed)
-    request = request_of(context.params)
-    built, notes = build(mechanism, calibration, request)
+    with collected_warnings() as notes:
+        built = find_mechanism(mechanism).build(request)
     report = run_audit(
         built,
         np.zeros(built.shape),
@@ -99,15 +66,10 @@ def audit(
 
 
 def _print(report: AuditReport, notes: list[str]) -> None:
-    from rich.table import Table
-
     claim = report.claim
-    table = Table(
-        title=f"{literal(report.mechanism)}: {report.samples:,} releases, {report.trained:,} of them for training"
-    )
-    table.add_column("attack")
-    for title in (f"delta({up(claim.epsilon)}) ≥", "right", "wrong", f"epsilon({up(claim.delta)}) ≥", "right", "wrong"):
-        table.add_column(title, justify="right")
+    title = f"{literal(report.mechanism)}: {report.samples:,} releases, {report.trained:,} of them for training"
+    bounds = (f"{name}({up(at)}) ≥" for name, at in (("delta", claim.epsilon), ("epsilon", claim.delta)))
+    table = new_table(title, ["attack"], [name for bound in bounds for name in (bound, "right", "wrong")])
     for one in report.attacks:
         delta, epsilon = one.delta, one.epsilon
         table.add_row(

@@ -1,4 +1,4 @@
-"""How a run of the command line ends: one sentence, and an exit code that scripts can rely on."""
+"""How a run of the command line begins and ends: every command there is, one sentence, a code for scripts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import signal
 import sys
 import tempfile
 import threading
+import warnings
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +17,17 @@ import typer
 from typer.core import TyperGroup
 
 from lessnoise.cli.output import drop_output, silence
-from lessnoise.cli.plugins import added_commands
-from lessnoise.errors import LessnoiseError, PaidNotReleased, SpendUnknown
+from lessnoise.errors import ClaimWarning, LessnoiseError, PaidNotReleased, SpendUnknown
 from lessnoise.harmless import printable
 from lessnoise.release import IN_MEMORY, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from lessnoise.ledger import Receipt
+
+GROUP = "lessnoise.commands"
+"""Whatever is in this group of entry points becomes a command; any package may add one."""
 
 EXIT_FAILED_CLAIM = 1
 EXIT_BAD_INPUT = 2
@@ -36,15 +40,17 @@ class OneSentenceGroup(TyperGroup):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
-        for name, command in added_commands(self.commands):
+        for name, command in _added_commands(self.commands):
             self.add_command(command, name)
 
     def main(self, args: Any = None, standalone_mode: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Run, and tell of a wrong command line as of any other wrong input."""
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **options)
-        _remember_values(self)
-        _flow_help(self)
+        for command in _with_inner(self):
+            _remember_values(command)
+            if command.help:  # paragraphs fill the terminal, wherever the lines of their docstring end
+                command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
         try:
             code = super().main(args, standalone_mode=False, **options)
         except Exception as error:
@@ -82,6 +88,34 @@ class OneSentenceGroup(TyperGroup):
             return result
         typer.echo(f"error: {printable(message)}", err=True)
         raise typer.Exit(code)
+
+
+def _added_commands(taken: Container[str]) -> Iterator[tuple[str, Any]]:
+    """Name and command of every entry point, by name: a function with Typer's annotations, or a Typer application.
+
+    A command that cannot be loaded, or whose name is taken, is left out with a sentence on standard error.
+    """
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: point.name):
+        if point.name in taken:
+            _tell_left_out(point, "this name is taken")
+            continue
+        try:
+            loaded = point.load()
+            command = typer.main.get_command(loaded if isinstance(loaded, typer.Typer) else _application(loaded))
+        except Exception as error:
+            _tell_left_out(point, f"{type(error).__name__}: {error}")
+        else:
+            yield point.name, command
+
+
+def _application(function: Any) -> typer.Typer:  # noqa: ANN401
+    made = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    made.command()(function)
+    return made
+
+
+def _tell_left_out(point: metadata.EntryPoint, reason: str) -> None:
+    typer.echo(f"warning: the command {point.name!r} ({point.value}) is left out: {reason}", err=True)
 
 
 class Terminated(KeyboardInterrupt):
@@ -128,6 +162,16 @@ def reporting(done: str) -> Iterator[None]:
         raise typer.Exit(EXIT_PAID) from None
 
 
+@contextlib.contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """What is warned of in this context, claims above all, as sentences; the list is filled when the context ends."""
+    words: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ClaimWarning)
+        yield words
+    words += [str(warning.message) for warning in caught]
+
+
 def paid_words(receipt: Receipt | None) -> str:
     """For a sentence about what was paid and written."""
     return "" if receipt is None else f"paid for (record {receipt.id}) and "
@@ -149,18 +193,15 @@ def _name(error: OSError) -> str:
     return "file" if error.filename is None else os.fsdecode(error.filename)
 
 
-def _flow_help(command: Any) -> None:  # noqa: ANN401
-    """Let paragraphs of help fill the terminal, wherever the lines of their docstring end."""
+def _with_inner(command: Any) -> Iterator[Any]:  # noqa: ANN401
+    """A command, and all that are in it."""
+    yield command
     for inner in getattr(command, "commands", {}).values():
-        _flow_help(inner)
-    if command.help:
-        command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
+        yield from _with_inner(inner)
 
 
 def _remember_values(command: Any) -> None:  # noqa: ANN401
     """Let an error about a parameter carry the value that was given, which its message may lack."""
-    for inner in getattr(command, "commands", {}).values():
-        _remember_values(inner)
     for parameter in command.params:
 
         def process(ctx: Any, value: Any, inner: Any = parameter.process_value) -> Any:  # noqa: ANN401

@@ -9,7 +9,7 @@ import typer
 
 from lessnoise import files
 from lessnoise.cli.options import AsJson, Force
-from lessnoise.cli.output import console, print_json
+from lessnoise.cli.output import console, tell
 from lessnoise.explorer import ExplorerServer, page
 
 
@@ -30,14 +30,11 @@ def explore(
     if out is not None:
         text = page().encode()
         files.write_together({out: lambda file: file.write(text)}, force)
-        print_json({"wrote": str(out)}) if json else console().print(f"wrote {out}", markup=False)
+        tell(json, {"wrote": str(out)}, f"wrote {out}")
         return
     with ExplorerServer(port) as server:
         try:
-            if json:
-                print_json({"address": server.address})
-            else:
-                console().print(f"The explorer is at {server.address} (Ctrl-C ends it).")
+            tell(json, {"address": server.address}, f"The explorer is at {server.address} (Ctrl-C ends it).")
             if browser:
                 import webbrowser
 

@@ -8,12 +8,8 @@ from typing import Annotated
 import typer
 
 from lessnoise import files
-from lessnoise.cli.options import (
-    AsJson,
-    Force,
-)
-from lessnoise.cli.output import console, print_json
-from lessnoise.cli.progress import progress_bar
+from lessnoise.cli.options import AsJson, Force
+from lessnoise.cli.output import console, new_table, print_json, progress_bar
 from lessnoise.report import DIMENSIONS, EPSILONS, frontier_svg
 from lessnoise.report import frontier as compute
 
@@ -47,12 +43,8 @@ def frontier(
     if json:
         print_json({"delta": delta, "points": [point.to_dict() for point in points]})
         return
-    from rich.table import Table
-
-    table = Table(title=f"Expected loss relative to the analytic Gaussian, delta = {delta:g}")
-    for title in ("epsilon", "M", "l2", "best radial", "least noise", "lower bound", "within"):
-        table.add_column(title, justify="right")
-    table.add_column("law")
+    numbers = ["epsilon", "M", "l2", "best radial", "least noise", "lower bound", "within"]
+    table = new_table(f"Expected loss relative to the analytic Gaussian, delta = {delta:g}", [], numbers, ["law"])
     for point in points:
         table.add_row(
             f"{point.epsilon:g}",
@@ -66,4 +58,4 @@ def frontier(
         )
     console().print(table)
     if out is not None:
-        console().print(f"wrote {out}", markup=False)
+        console().print(f"wrote {out}", soft_wrap=True, markup=False)

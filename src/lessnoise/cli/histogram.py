@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import glob
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lessnoise.cli.entry import orderly, paid_words, reporting
+from lessnoise.cli.entry import collected_warnings, orderly, paid_words, reporting
 from lessnoise.cli.options import (
     AsJson,
     Delta,
@@ -24,28 +23,15 @@ from lessnoise.cli.options import (
     parse_shape,
     seeded,
 )
-from lessnoise.cli.output import console, print_json
-from lessnoise.cli.progress import progress_bar
-from lessnoise.cli.terminal import literal
+from lessnoise.cli.output import console, literal, print_json, progress_bar
+from lessnoise.cli.release import print_release
 from lessnoise.engines import Postgres, engine_name
-from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
 from lessnoise.query import Histogram, Unit
 from lessnoise.release import Payment
-from lessnoise.tasks import (
-    check_histogram_folder,
-    histogram_contents,
-    histogram_file_names,
-    plan_histogram,
-    reserve_histogram,
-    write_histogram,
-)
-from lessnoise.text import down
-
-if TYPE_CHECKING:
-    from lessnoise.ledger import Ledger
-    from lessnoise.tasks import HistogramRelease
+from lessnoise.tasks import HistogramFolder, plan_histogram
 
 
 def histogram(
@@ -73,10 +59,10 @@ def histogram(
     output_format: Annotated[
         list[str] | None, typer.Option("--format", help="parquet, csv or npy; may be given several times.")
     ] = None,
+    force: Force = False,
+    seed: UnsafeSeed = None,
     ledger: LedgerOption = None,
     partition: Partition = None,
-    seed: UnsafeSeed = None,
-    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Count rows on a grid and release the counts; writes counts, certificate.json and counts.png, or nothing.
@@ -85,52 +71,31 @@ def histogram(
     --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
     rng = seeded(seed)
-    formats = output_format or ["parquet"]
-    check_histogram_folder(out, formats, force)
+    folder = HistogramFolder(out, output_format or ["parquet"], force)
     source = _source(data, table)
-    outputs = [out / name for name in histogram_file_names(formats)]
     for each in _files(data):
-        check_apart(outputs, {"data": each})
-    check_apart(outputs, ledger_files(ledger))
+        check_apart(folder.outputs, {"data": each})
+    check_apart(folder.outputs, ledger_files(ledger))
     names = [x] if y is None else [x, y]
-    query = Histogram.grid(names, bins=_bins(bins), bounds=_bounds(bounds), outside=outside)
+    query = Histogram.grid(names, bins=parse_shape(bins, "bins"), bounds=_bounds(bounds), outside=outside)
     protected = Unit(unit, max_rows)
     budget = None if ledger is None else Ledger.open(ledger)
-    with orderly(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ClaimWarning)
+    with orderly(), collected_warnings() as warned:
         plan = plan_histogram(query, epsilon, delta, mechanism, neighbours, protected, post or ())
-        trial = histogram_contents(plan.trial(), formats)  # a name that cannot be drawn or written shows here
+        trial = folder.contents(plan.trial())  # a name that cannot be drawn or written shows here
         with progress_bar(quiet=json) as progress:
             answer = plan.answer(source, engine, progress)
-        with reserve_histogram(trial, out, force) as staged:
+        with folder.reserved(trial) as staged:
             result = plan.release(answer, engine_name(source, engine), rng=rng, ledger=budget, partition=partition)
             with Payment(budget, result.release.receipt, result.release) as payment:
-                written = write_histogram(histogram_contents(result, formats), out, staged, payment)
-    with reporting(f"{out} is {paid_words(result.release.receipt)}written"):
-        _report(result, written, budget, [str(warning.message) for warning in caught], json)
-
-
-def _report(
-    result: HistogramRelease, written: list[Path], budget: Ledger | None, warned: list[str], json: bool
-) -> None:
-
-    certificate = result.certificate
-    if json:
-        print_json({**result.to_dict(), "files": [str(path) for path in written]})
-        return
-
-    show = console()
-    show.print(f"wrote {literal(*written)}")
-    built = certificate.mechanism
-    noise = "" if built.law.data_dependent else f", noise sd per cell {built.standard_deviation:.5g}"
-    show.print(f"mechanism  {built.name}{noise}")
-    show.print(f"guarantee  {certificate.guarantee} (computed, delta rounded up), protects {literal(result.unit)}")
-    if result.release.receipt is not None and budget is not None:
-        show.print(f"ledger     record {result.release.receipt.id}; {down(budget.remaining(), 4)} of epsilon left")
-    if not certificate.private:
-        show.print("[red]not private[/red]: the noise came from a seeded generator")
-    for words in warned:
-        show.print(f"[red]warning[/red]    {literal(words)}")
+                written = folder.write(folder.contents(result), staged, payment)
+    receipt = result.release.receipt
+    with reporting(f"{out} is {paid_words(receipt)}written"):
+        if json:
+            print_json({**result.to_dict(), "files": [str(path) for path in written]})
+        else:
+            console().print(f"wrote {literal(*written)}")
+            print_release(result.certificate, receipt, budget, warned, protects=literal(result.unit))
 
 
 def _source(data: str, table: str | None) -> object:
@@ -146,10 +111,6 @@ def _source(data: str, table: str | None) -> object:
 def _files(data: str) -> list[Path]:
     """The files that are read, which no output may replace."""
     return [Path(data), *map(Path, glob.glob(data, recursive=True))]
-
-
-def _bins(text: str) -> tuple[int, ...]:
-    return parse_shape(text, "bins")
 
 
 def _bounds(text: str) -> tuple[tuple[float, float], ...]:

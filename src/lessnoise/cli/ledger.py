@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
+import json as json_format
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lessnoise.cli.entry import reporting
-from lessnoise.cli.options import (
-    AsJson,
-    Bound,
-    Counts,
-    Delta,
-    EntryBound,
-    Epsilon,
-    Force,
-    Integer,
-    K,
-    L1Sensitivity,
-    MechanismName,
-    NeighboursOption,
-    Objective,
-    P,
-    Sensitivity,
-    Shape,
-    request_of,
-)
-from lessnoise.cli.output import console, print_json
+from lessnoise.cli.entry import collected_warnings, reporting
+from lessnoise.cli.options import AsJson, Force, MechanismName, NeighboursOption, takes_request
+from lessnoise.cli.output import console, print_facts, print_json, tell
 from lessnoise.composition import compose
-from lessnoise.errors import ClaimWarning, InvalidInput, LedgerError
+from lessnoise.errors import InvalidInput, LedgerError
 from lessnoise.files import check_free, write_together
 from lessnoise.guarantees import Neighbours
 from lessnoise.ledger import Ledger, check_picture_format, draw_spending, history, spending_lines
-from lessnoise.mechanism import find_mechanism
+from lessnoise.mechanism import Request, find_mechanism
 from lessnoise.text import down
-
-if TYPE_CHECKING:
-    from lessnoise.ledger import Ledger
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
 
@@ -60,10 +40,8 @@ def create(
     if path.exists():
         raise InvalidInput(f"ledger={path} exists already: choose another name.")
     ledger = Ledger.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours)
-    if json:
-        print_json({"ledger": str(path), "budget": ledger.budget.to_dict()})
-    else:
-        console().print(f"created {path} with a budget of {ledger.budget}", soft_wrap=True, markup=False)
+    values = {"ledger": str(path), "budget": ledger.budget.to_dict()}
+    tell(json, values, f"created {path} with a budget of {ledger.budget}")
 
 
 @ledger.command()
@@ -81,24 +59,21 @@ def show(
     if plot is not None:
         check_picture_format(plot)
     ledger = Ledger.open(path)
-    if plot is not None:
-        _check_target(plot, ledger)
-        check_free([plot], force)
+    _check_target(plot, ledger, force)
     records = ledger.records()
     moments = history(ledger, points, records)
     spent, spent_delta = ledger.spent(), ledger.spent_delta()
     remaining = max(ledger.budget.epsilon - spent.upper, 0.0)
+    partitions = len({record.partition for record in records} - {None})
     if plot is not None:
-        write_together(
-            {plot: lambda file: draw_spending(moments, ledger.budget, file, plot.suffix.lower())}, force
-        )  # fmt: skip
+        write_together({plot: lambda file: draw_spending(moments, ledger.budget, file, plot.suffix.lower())}, force)
     if json:
         print_json(
             {
                 "ledger": str(path),
                 "budget": ledger.budget.to_dict(),
                 "records": len(records),
-                "partitions": len({record.partition for record in records} - {None}),
+                "partitions": partitions,
                 "spent_epsilon": spent.to_dict(),
                 "spent_delta": spent_delta.to_dict(),
                 "remaining_epsilon": remaining,
@@ -106,15 +81,18 @@ def show(
             }
         )
         return
-    out = console()
-    partitions = len({record.partition for record in records} - {None})
     counting = "two count" if ledger.budget.neighbours is Neighbours.REPLACE else "one counts"
     where = f" over {partitions} partitions; the worst {counting}" if partitions else ""
-    out.print(f"budget     {ledger.budget}")
-    out.print(f"releases   {len(records)}{where}")
-    out.print(f"spent      epsilon in {spent} at delta = {ledger.budget.delta:g}")
-    out.print(f"           delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}")
-    out.print(f"remaining  {down(remaining, 4)} of epsilon, at the least")
+    print_facts(
+        [
+            ("budget", str(ledger.budget)),
+            ("releases", f"{len(records)}{where}"),
+            ("spent", f"epsilon in {spent} at delta = {ledger.budget.delta:g}"),
+            ("", f"delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}"),
+            ("remaining", f"{down(remaining, 4)} of epsilon, at the least"),
+        ]
+    )
+    out = console()
     for line in spending_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
     if plot is not None:
@@ -122,26 +100,15 @@ def show(
 
 
 @ledger.command()
+@takes_request("neighbours")
 def spend(
-    context: typer.Context,
     path: LedgerFile,
     mechanism: MechanismName,
-    shape: Shape,
-    sensitivity: Sensitivity,
-    epsilon: Epsilon,
-    delta: Delta,
+    request: Callable[..., Request],
     count: Annotated[int, typer.Option(help="How many such releases, as one record.")] = 1,
     rate: Annotated[float, typer.Option(help="Each on a Poisson sample of the individuals at this rate.")] = 1.0,
     partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
     note: Annotated[str, typer.Option(help="A remark to keep with the record.")] = "",
-    l1_sensitivity: L1Sensitivity = None,
-    k: K = None,
-    p: P = None,
-    bound: Bound = None,
-    entry_bound: EntryBound = None,
-    objective: Objective = "squared",
-    integer: Integer = False,
-    counts: Counts = False,
     json: AsJson = False,
 ) -> None:
     """Record a release that is made elsewhere. Do this before the release; exit code 2 if the budget forbids it.
@@ -150,25 +117,17 @@ def spend(
     --delta 1e-8[/bold]
     """
     ledger = Ledger.open(path)
-    request = request_of(context.params, neighbours=ledger.budget.neighbours)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ClaimWarning)  # what is recorded is the noise, not its claim
-        built = find_mechanism(mechanism).build(request)
+    with collected_warnings():  # and not told: what is recorded is the noise, not its claim
+        built = find_mechanism(mechanism).build(request(neighbours=ledger.budget.neighbours))
     receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
     with reporting(f"recorded as number {receipt.id} of ledger={path}"):
         try:
             remaining = ledger.remaining()
         except LedgerError:  # it is recorded all the same, and that must be said
             remaining = None
-        if json:
-            print_json({"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining})
-        else:
-            left = (
-                "what is left is not known"
-                if remaining is None
-                else f"{down(remaining, 4)} of epsilon left, at the least"
-            )
-            console().print(f"recorded as number {receipt.id}; {left}")
+        known = None if remaining is None else f"{down(remaining, 4)} of epsilon left, at the least"
+        values = {"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining}
+        tell(json, values, f"recorded as number {receipt.id}; {known or 'what is left is not known'}")
 
 
 @ledger.command()
@@ -182,12 +141,8 @@ def export(
 
     Example: [bold]lessnoise ledger export city.ledger records.json[/bold]
     """
-    import json as json_format
-
     ledger = Ledger.open(path)
-    if target is not None:
-        _check_target(target, ledger)
-        check_free([target], force)
+    _check_target(target, ledger, force)
     records = [
         {
             "id": record.id,
@@ -204,13 +159,12 @@ def export(
         return
     text = json_format.dumps(values, indent=2) + "\n"
     write_together({target: lambda file: file.write(text.encode())}, force)
-    if json:
-        print_json({"ledger": str(path), "records": len(records), "file": str(target)})
-    else:
-        console().print(f"wrote {len(records)} records to {target}", soft_wrap=True, markup=False)
+    about = {"ledger": str(path), "records": len(records), "file": str(target)}
+    tell(json, about, f"wrote {len(records)} records to {target}")
 
 
-def _check_target(target: Path, ledger: Ledger) -> None:
+def _check_target(target: Path | None, ledger: Ledger, force: bool) -> None:
     """No force is enough to write over the ledger itself."""
-    if ledger.is_kept_in(target):
+    if target is not None and ledger.is_kept_in(target):
         raise InvalidInput(f"output={target} is a file of the ledger itself: choose another name.")
+    check_free([] if target is None else [target], force)

@@ -1,10 +1,13 @@
-"""The options that commands share: one name, one help text and one check each."""
+"""The options that commands share: one name, one help text and one check each; and those that make a request."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -14,33 +17,25 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import BEST, CATALOGUE, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
 
-    from lessnoise.mechanism import Request
 
-
-def _mechanism_names(incomplete: str) -> list[str]:
+def _one_of(*words: str) -> Callable[[str], list[str]]:
     """For the shell's completion."""
-    return [name for name in CATALOGUE if name.startswith(incomplete)]
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
 
 
-def _names_and_best(incomplete: str) -> list[str]:
-    return [*([BEST] if BEST.startswith(incomplete) else []), *_mechanism_names(incomplete)]
-
-
-def _one_of(*words: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+def _number(words: str) -> Any:  # noqa: ANN401
+    """A number that need not be given."""
+    return Annotated[float | None, typer.Option(help=words)]
 
 
 # What to protect, and how well.
 
-Shape = Annotated[str, typer.Option(help="Shape of the value, such as 7921 or 89x89.", metavar="N[xN...]")]
-Sensitivity = Annotated[float, typer.Option(help="Largest l2 change that one individual can cause.")]
-L1Sensitivity = Annotated[
-    float | None, typer.Option(help="Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]")
-]
 Epsilon = Annotated[float, typer.Option(help="Target epsilon.")]
 Delta = Annotated[float, typer.Option(help="Target delta.")]
 NeighboursOption = Annotated[
@@ -57,8 +52,8 @@ NeighboursOption = Annotated[
 MechanismName = Annotated[
     str,
     typer.Argument(
-        help="Name of the mechanism, such as r1smg or classic-gaussian.",
-        autocompletion=_mechanism_names,
+        help="Name of the mechanism, such as r1smg-published or classic-gaussian.",
+        autocompletion=_one_of(*CATALOGUE),
         show_default=False,
     ),
 ]
@@ -66,34 +61,7 @@ MechanismOrBest = Annotated[
     str,
     typer.Option(
         help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with.",
-        autocompletion=_names_and_best,
-    ),
-]
-Calibration = Annotated[
-    str,
-    typer.Option(
-        help="For mechanisms that have both: published (what the source says) or exact.",
-        autocompletion=_one_of("published", "exact"),
-    ),
-]
-K = Annotated[
-    float | None, typer.Option("--k", help="Radial member: exponent k of the radius, at most M; product noise: its k.")
-]
-P = Annotated[float | None, typer.Option("--p", help="Radial member, generalized Gaussian: exponent p of the tail.")]
-Bound = Annotated[float | None, typer.Option(help="Published MVG: largest Frobenius norm of the value.")]
-EntryBound = Annotated[
-    float | None,
-    typer.Option(help="Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
-]
-Integer = Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")]
-Counts = Annotated[
-    bool, typer.Option("--counts", help="The value is a histogram: H_b and DAWA will do, with --l1-sensitivity.")
-]
-Objective = Annotated[
-    str,
-    typer.Option(
-        help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95.",
-        autocompletion=_one_of("squared", "l2", "quantile:0.95"),
+        autocompletion=_one_of(BEST, *CATALOGUE),
     ),
 ]
 
@@ -128,12 +96,79 @@ def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
         raise InvalidInput(f"{name}={text!r} is not {what}: write 7921 or 89x89.") from None
 
 
-def request_of(options: Mapping[str, Any], **known: Any) -> Request:  # noqa: ANN401
-    """What a command line asks of a mechanism: options are named as a request's fields, and ``known`` ones win."""
-    given = {field.name: options[field.name] for field in fields(Request) if field.name in options} | known
+_REQUEST_OPTIONS: dict[str, Any] = {
+    "shape": Annotated[str, typer.Option(help="Shape of the value, such as 7921 or 89x89.", metavar="N[xN...]")],
+    "sensitivity": Annotated[float, typer.Option(help="Largest l2 change that one individual can cause.")],
+    "epsilon": Epsilon,
+    "delta": Delta,
+    "l1_sensitivity": _number("Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]"),
+    "neighbours": NeighboursOption,
+    "k": _number("Radial member: exponent k of the radius, at most M; product noise: its k."),
+    "p": _number("Radial member, generalized Gaussian: exponent p of the tail."),
+    "bound": _number("Published MVG: largest Frobenius norm of the value."),
+    "entry_bound": _number("Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
+    "objective": Annotated[
+        str,
+        typer.Option(
+            help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95.",
+            autocompletion=_one_of("squared", "l2", "quantile:0.95"),
+        ),
+    ],
+    "integer": Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")],
+    "counts": Annotated[
+        bool, typer.Option("--counts", help="The value is a histogram: H_b and DAWA will do, with --l1-sensitivity.")
+    ],
+}
+"""One option for each field of a request, but for ``moved``, which only a query can know."""
+
+_DEFAULTS: dict[str, Any] = {
+    field.name: field.default.value if isinstance(field.default, Neighbours) else field.default
+    for field in dataclasses.fields(Request)
+    if field.default is not dataclasses.MISSING
+}
+
+
+def takes_request(*known: str, optional: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a request, in the place of its parameter ``request``.
+
+    The command is called with the request itself. Fields that are ``known`` from elsewhere, such as the shape of an
+    array, are no options: the command is called with a function from their values to the request. If the request is
+    ``optional``, it is None unless one of its options is given.
+    """
+    offered = {name: option for name, option in _REQUEST_OPTIONS.items() if name not in known}
+    defaults = {name: _DEFAULTS.get(name, None if optional else inspect.Parameter.empty) for name in offered}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        parameters = []
+        for name, own in inspect.signature(command).parameters.items():
+            options = offered if name == "request" else {name: hints[name]}
+            for each, hint in options.items():
+                default = defaults[each] if options is offered else own.default
+                parameters.append(inspect.Parameter(each, own.KEYWORD_ONLY, default=default, annotation=hint))
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:  # noqa: ANN401
+            options = {name: given.pop(name) for name in offered}
+            make = functools.partial(_request, options)
+            asked = not optional or options != defaults
+            command(**given, request=make if known else make() if asked else None)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def _request(options: dict[str, Any], **known: Any) -> Request:  # noqa: ANN401
+    given = options | known
+    missing = [name for name, value in given.items() if value is None and name not in _DEFAULTS]
+    if missing:
+        raise InvalidInput(f"{missing[0]}=None: pass all of --shape, --sensitivity, --epsilon and --delta, or none.")
     if isinstance(given["shape"], str):
         given["shape"] = parse_shape(given["shape"])
-    return Request(**{**given, "neighbours": Neighbours.of(given["neighbours"])})
+    return Request(**given)
 
 
 def seeded(seed: int | None) -> np.random.Generator | None:

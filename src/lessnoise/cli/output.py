@@ -1,20 +1,64 @@
-"""What commands print: JSON for programs, a console for people."""
+"""What commands print: JSON for programs; for people a console that shows text from outside as it is."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich import console as rich_console
+from rich import markup
+from rich.errors import MarkupError
+from rich.text import Text
 
-from lessnoise.cli.terminal import Console
+from lessnoise.harmless import printable
 
 if TYPE_CHECKING:
-    from lessnoise.cli.terminal import Console
+    from rich.table import Table
+
+    from lessnoise._common import Progress
 
 EXIT_CLOSED_PIPE = 141  # as shells have it: 128 + SIGPIPE
+_OURS = r"/?(?:bold )?(?:bold|red|green)\]|/\]"  # the only styles that our own words have
+_OTHERS = re.compile(rf"(?<!\\)\[(?!{_OURS})")
+
+
+class Console(rich_console.Console):
+    """Rich's console for our own few styles; escape sequences, emoji codes and any other markup are shown as text."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(highlight=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401
+        """Every text, in tables too, comes through here."""
+        shown = printable(text)
+        if options.get("markup") is False:
+            return super().render_str(shown, **options)
+        try:
+            return super().render_str(_OTHERS.sub(r"\\[", shown), **options)
+        except MarkupError:  # a closing tag that closes nothing, as in a file name
+            return Text(shown)
+
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        drop_output()
+
+
+def console() -> Console:
+    """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
+    plain = _Output()
+    return plain if plain.is_terminal else _Output(width=150)
+
+
+def literal(*values: object) -> str:
+    """Text from outside, for a line that has styles: no word of it is taken for one."""
+    return ", ".join(markup.escape(str(value)) for value in values)
 
 
 def print_json(values: object) -> None:
@@ -23,15 +67,53 @@ def print_json(values: object) -> None:
     sys.stdout.write("\n")
 
 
-def console() -> Console:
-    """A console that never squeezes tables when the output is piped, and stops quietly when the pipe is closed."""
+def tell(as_json: bool, values: object, sentence: str) -> None:
+    """Print values for programs, or one sentence for people."""
+    if as_json:
+        print_json(values)
+    else:
+        console().print(sentence, soft_wrap=True, markup=False)
 
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            drop_output()
 
-    plain = Quiet()
-    return plain if plain.is_terminal else Quiet(width=150)
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Lines of a name and what there is to say of it, one below the other."""
+    lines, out = list(facts), console()
+    lengths = [len(markup.render(name)) for name, _ in lines]
+    for (name, words), length in zip(lines, lengths, strict=True):
+        out.print(f"{name}{' ' * (max(lengths) - length)}  {words}")
+
+
+def new_table(title: str, words: Iterable[str], numbers: Iterable[str] = (), more_words: Iterable[str] = ()) -> Table:
+    """An empty table with columns of words to the left, of numbers to the right of their places, and of words again."""
+    from rich.table import Table
+
+    table = Table(title=title)
+    for names, side in ((words, "left"), (numbers, "right"), (more_words, "left")):
+        for name in names:
+            table.add_column(name, justify=side)  # type: ignore[arg-type]
+    return table
+
+
+@contextlib.contextmanager
+def progress_bar(quiet: bool) -> Iterator[Progress | None]:
+    """A bar to report (label, done, total) to, gone when the work is done; None if nothing is to be shown."""
+    if quiet:
+        yield None
+        return
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    task = bar.add_task("starting", total=None)
+
+    def report(label: str, done: int, total: int) -> None:
+        bar.update(task, description=literal(printable(label)), completed=done, total=total)
+
+    bar.start()
+    try:
+        yield report
+    finally:
+        with contextlib.suppress(OSError):  # the terminal may be gone, and the work is done all the same
+            bar.stop()
 
 
 def drop_output() -> None:

@@ -6,26 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessnoise.cli.options import (
-    AsJson,
-    Bound,
-    Counts,
-    Delta,
-    EntryBound,
-    Epsilon,
-    Integer,
-    K,
-    L1Sensitivity,
-    NeighboursOption,
-    Objective,
-    P,
-    Sensitivity,
-    Shape,
-    request_of,
-)
-from lessnoise.cli.output import console, print_json
+from lessnoise.cli.options import AsJson, takes_request
+from lessnoise.cli.output import console, new_table, print_json
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import LEAST_NOISE, build_all
+from lessnoise.mechanism import LEAST_NOISE, Request, build_all
 from lessnoise.text import up
 
 if TYPE_CHECKING:
@@ -36,21 +20,9 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.5, 0.95)
 
 
+@takes_request()
 def plan(
-    context: typer.Context,
-    shape: Shape,
-    sensitivity: Sensitivity,
-    epsilon: Epsilon,
-    delta: Delta,
-    l1_sensitivity: L1Sensitivity = None,
-    neighbours: NeighboursOption = "add/remove",
-    k: K = None,
-    p: P = None,
-    bound: Bound = None,
-    entry_bound: EntryBound = None,
-    objective: Objective = "squared",
-    integer: Integer = False,
-    counts: Counts = False,
+    request: Request,
     optimality: Annotated[
         bool, typer.Option("--optimality", help="Also prove how near the first row is to the least possible loss.")
     ] = False,
@@ -63,14 +35,13 @@ def plan(
 
     Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
     """
-    request = request_of(context.params)
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == LEAST_NOISE).optimality if optimality else None
     if json:
-        target = {"epsilon": epsilon, "delta": delta, "neighbours": request.neighbours.value}
+        target = {"epsilon": request.epsilon, "delta": request.delta, "neighbours": request.neighbours.value}
+        setting = {"target": target, "shape": list(request.shape), "sensitivity": request.sensitivity}
         rows = [describe(mechanism) for mechanism in mechanisms]
-        report = {"target": target, "shape": list(request.shape), "sensitivity": sensitivity, "mechanisms": rows}
-        print_json(report if ratio is None else {**report, "optimality": ratio})
+        print_json({**setting, "mechanisms": rows, **({} if ratio is None else {"optimality": ratio})})
         return
     _print_table(mechanisms, request.l1_sensitivity is None)
     if ratio is not None:
@@ -113,13 +84,8 @@ def _text(value: float | None, digits: int) -> str:
 
 
 def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
-    from rich.table import Table
-
-    table = Table(title="Exact comparison, best first")
-    table.add_column("mechanism")
-    for title in ("noise sd per entry", "expected loss", *(f"loss, {q:.0%}" for q in QUANTILES), "exact delta ≤"):
-        table.add_column(title, justify="right")
-    table.add_column("claim")
+    numbers = ["noise sd per entry", "expected loss", *(f"loss, {q:.0%}" for q in QUANTILES), "exact delta ≤"]
+    table = new_table("Exact comparison, best first", ["mechanism"], numbers, ["claim"])
     for mechanism in mechanisms:
         verdict, row = mechanism.check(), describe(mechanism)
         mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from lessnoise.cli.entry import EXIT_FAILED_CLAIM
-from lessnoise.cli.options import (
-    AsJson,
-)
+from lessnoise.cli.options import AsJson
 from lessnoise.cli.output import console, print_json
 from lessnoise.noise import run_selftest
 

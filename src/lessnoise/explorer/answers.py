@@ -78,23 +78,22 @@ def mechanisms(request: Request) -> dict[str, Any]:
     >>> answer["mechanisms"][0]["name"], answer["mechanisms"][0]["holds"]
     ('least-noise', True)
     """
-    return {"mechanisms": [_row(mechanism, request) for mechanism in build_all(request)]}
+    return {"mechanisms": [_row(mechanism) for mechanism in build_all(request)]}
 
 
-def _row(mechanism: Mechanism, request: Request) -> dict[str, Any]:
-    verdict = None if mechanism.claim is None else mechanism.check()
-    exact = mechanism.delta(request.epsilon) if verdict is None else verdict.exact
+def _row(mechanism: Mechanism) -> dict[str, Any]:
+    verdict, claim = mechanism.check(), mechanism.claim  # all of the catalogue have one
     entry = CATALOGUE.get(mechanism.name)
     return {
         "name": mechanism.name,
         "label": mechanism.name if entry is None else entry.label,
-        "claimed_delta": None if mechanism.claim is None else mechanism.claim.delta,
+        "claimed_delta": verdict.claimed.delta,
         "remark": "" if mechanism.design is None else mechanism.design.choice,
-        "source": "" if mechanism.claim is None else mechanism.claim.source,
-        "delta": exact.to_dict(),
-        "bracket": _words(exact),
-        "holds": verdict.holds if verdict is not None else exact.upper <= request.delta,
-        "refuted": verdict.refuted if verdict is not None else exact.lower > request.delta,
+        "source": "" if claim is None else claim.source,
+        "delta": verdict.exact.to_dict(),
+        "bracket": _words(verdict.exact),
+        "holds": verdict.holds,
+        "refuted": verdict.refuted,
         "expected_loss": _finite(mechanism.expected_loss),
         "standard_deviation": _finite(mechanism.standard_deviation),
     }

@@ -73,12 +73,9 @@ export function fromAddress(address, fallback) {
 
 /** The command that computes the certified bracket of one mechanism at a setting. */
 export function command(mechanism, setting) {
-  const [name, calibration] = { "r1smg-published": ["r1smg", ""], r1smg: ["r1smg", " --calibration exact"] }[
-    mechanism
-  ] ?? [mechanism, ""];
   const { dimension, sensitivity, epsilon, delta } = setting;
   return (
-    `lessnoise check ${name}${calibration} --shape ${dimension} --sensitivity ${faithful(sensitivity)} ` +
+    `lessnoise check ${mechanism} --shape ${dimension} --sensitivity ${faithful(sensitivity)} ` +
     `--epsilon ${faithful(epsilon)} --delta ${faithful(delta)}`
   );
 }

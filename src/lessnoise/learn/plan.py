@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 OURS = "calibrated on the exact composed curve by lessnoise"
 PUBLISHED = "r1smg-published"
 _MEMBERS: dict[str, Callable[[int], Radial]] = {
-    "gaussian": lambda dimension: Radial(dimension, 2.0, math.sqrt(2.0)),
+    "analytic-gaussian": lambda dimension: Radial(dimension, 2.0, math.sqrt(2.0)),
     "l2": lambda dimension: Radial(dimension, 1.0, 1.0 / math.sqrt(dimension)),
     "r1smg": lambda dimension: Radial(1.0, 2.0, math.sqrt(2.0)),
 }
 NAMES = (*_MEMBERS, PUBLISHED)
+_SHORT = {"gaussian": "analytic-gaussian"}
 _SHARE = 0.97  # a calibrated training spends at least this share of its delta
 _NARROW = 1e-5  # or its scale is known this well
 
@@ -146,11 +147,12 @@ def plan_training(
 ) -> TrainingPlan:
     """The plan of a training, with the least noise of the given kind that keeps (epsilon, delta) over all steps.
 
-    ``mechanism`` is "gaussian", "l2" or "r1smg", or any description for arrays of ``parameters`` entries, such as one
-    made by :func:`lessnoise.least_noise`; its scale is then set anew. Without ``epsilon`` a description is used as it
-    is. "r1smg-published" is the paper's own training: see :func:`published_r1smg`.
+    ``mechanism`` is "analytic-gaussian" (or "gaussian" for short), "l2" or "r1smg", as in the catalogue, or any
+    description for arrays of ``parameters`` entries, such as one made by :func:`lessnoise.least_noise`; its scale is
+    then set anew. Without ``epsilon`` a description is used as it is. "r1smg-published" is the paper's own training:
+    see :func:`published_r1smg`.
 
-    >>> plan = plan_training("gaussian", clip_norm=1, parameters=10, rate=0.01, steps=500, records=1000,
+    >>> plan = plan_training("analytic-gaussian", clip_norm=1, parameters=10, rate=0.01, steps=500, records=1000,
     ...                      epsilon=1, delta=1e-5)
     >>> 0.95e-5 < plan.delta(1).upper <= 1e-5
     True
@@ -159,8 +161,9 @@ def plan_training(
     dimension = validation.whole_number("parameters", parameters)
     target = _target(mechanism, epsilon, delta)
     if isinstance(mechanism, str):
-        validation.choice("mechanism", mechanism, NAMES)
-        if mechanism == PUBLISHED:
+        name = _SHORT.get(mechanism, mechanism)
+        validation.choice("mechanism", name, NAMES)
+        if name == PUBLISHED:
             assert target is not None
             return published_r1smg(
                 target.epsilon,
@@ -171,8 +174,7 @@ def plan_training(
                 steps=steps,
                 records=records,
             )
-        law = _MEMBERS[mechanism](dimension).scaled(clip)
-        mechanism = Mechanism(mechanism, law, (dimension,), clip)
+        mechanism = Mechanism(name, _MEMBERS[name](dimension).scaled(clip), (dimension,), clip)
     _check_fit(mechanism, dimension, clip)
     plan = TrainingPlan(replace(mechanism, claim=None, design=None) if target else mechanism, rate, steps, records)
     if target is None:

@@ -1,4 +1,4 @@
-"""Reading arrays, and a release as two files that belong together: the noisy array and its certificate."""
+"""A release as two files that belong together: the noisy array and its certificate."""
 
 from __future__ import annotations
 
@@ -32,11 +32,6 @@ _PART = 1 << 20  # entries that are written at a time
 def certificate_path(target: Path) -> Path:
     """OUT.npy -> OUT.npy.certificate.json."""
     return target.with_name(target.name + ".certificate.json")
-
-
-def load_array(path: Path) -> NDArray[Any]:
-    """Read one .npy array; never runs code from the file."""
-    return npy.load(path)
 
 
 def check_writable(target: Path, force: bool) -> None:
@@ -93,12 +88,6 @@ def place(certificate: Certificate, target: Path, staged: files.Staged, payment:
     staged.write(certificate_path(target), files.writer((certificate.to_json() + "\n").encode()))
     payment.keep(staged)
     staged.place()
-
-
-def write_release(release: Release, target: Path, force: bool = False) -> None:
-    """Write the noisy array and its certificate, both or neither; the certificate appears last."""
-    with reserved(release.certificate.mechanism, target, force) as staged:
-        write_staged(release, target, staged, None)
 
 
 def read_release(path: Path) -> tuple[NDArray[Any], Certificate]:

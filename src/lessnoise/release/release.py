@@ -16,7 +16,7 @@ from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism import integer_array, is_streamed, prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
 from lessnoise.release.certificate import Certificate
-from lessnoise.release.pair import read_release, write_release
+from lessnoise.release.pair import read_release, reserved, write_staged
 from lessnoise.release.payment import Payment
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class Release(Plotted):
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the value as ``path`` and the certificate, with the value's SHA-256, beside it: both or neither."""
-        write_release(self, Path(path), force)
+        with reserved(self.certificate.mechanism, Path(path), force) as staged:
+            write_staged(self, Path(path), staged, None)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Release:

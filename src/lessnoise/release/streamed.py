@@ -12,7 +12,7 @@ import numpy as np
 from lessnoise import npy, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import integer_array, is_streamed, prepare_streamed
-from lessnoise.release.pair import load_array, place, reserved, write_array, write_staged
+from lessnoise.release.pair import place, reserved, write_array, write_staged
 from lessnoise.release.payment import Payment
 from lessnoise.release.release import certified
 
@@ -62,7 +62,7 @@ def open_array(path: Path) -> Iterator[ArrayFile | NDArray[Any]]:
         if header.dtype.kind in "iuf" and (not header.fortran_order or len(header.shape) < 2):
             yield ArrayFile(file, path, header.shape, header.dtype, header.offset)
             return
-    yield load_array(path)
+    yield npy.load(path)
 
 
 def release_file(
@@ -77,24 +77,12 @@ def release_file(
     progress: Progress | None = None,
 ) -> tuple[Certificate, Receipt | None]:
     """Release an array into a file with its certificate beside it. All that can be refused is refused before paying."""
-    if array.shape == mechanism.shape and isinstance(array, ArrayFile) and is_streamed(mechanism.law, array.shape):
-        return _streamed(mechanism, array, target, force, rng, ledger, partition, progress)
-    value = load_array(array.path) if isinstance(array, ArrayFile) else array
-    with reserved(mechanism, target, force) as staged:
-        released = mechanism.release(value, rng, ledger=ledger, partition=partition)
-        return write_staged(released, target, staged, ledger).certificate, released.receipt
-
-
-def _streamed(
-    mechanism: Mechanism,
-    array: ArrayFile,
-    target: Path,
-    force: bool,
-    rng: np.random.Generator | None,
-    ledger: Ledger | None,
-    partition: str | None,
-    progress: Progress | None,
-) -> tuple[Certificate, Receipt | None]:
+    in_parts = array.shape == mechanism.shape and is_streamed(mechanism.law, array.shape)
+    if not in_parts or not isinstance(array, ArrayFile):
+        value = npy.load(array.path) if isinstance(array, ArrayFile) else array
+        with reserved(mechanism, target, force) as staged:
+            released = mechanism.release(value, rng, ledger=ledger, partition=partition)
+            return write_staged(released, target, staged, ledger).certificate, released.receipt
     integer, single = mechanism.law.integer, array.dtype == np.float32
     dtype = np.dtype(np.int64 if integer else np.float32 if single else np.float64)
     checked = integer_array if integer else validation.shaped_array

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = {
+_LOOKS: dict[str, tuple[str, Any]] = {
     # Paul Tol's "muted" scheme, safe for colour-blind readers; reds are the published calibrations.
-    "least-noise": "#222222",
-    "laplace": "#117733",
-    "l2": "#332288",
-    "analytic-gaussian": "#0077BB",
-    "zhao-gaussian-1": "#44AA99",
-    "zhao-gaussian-2": "#999933",
-    "classic-gaussian": "#DDAA33",
-    "discrete-gaussian": "#88CCEE",
-    "r1smg": "#AA4499",
-    "product-noise": "#EE7733",
-    "r1smg-published": "#CC6677",
-    "r1smg-published-paper": "#882255",
+    "least-noise": ("#222222", (0, (2, 3))),
+    "laplace": ("#117733", "-"),
+    "l2": ("#332288", (0, (5, 2))),
+    "analytic-gaussian": ("#0077BB", "-"),
+    "zhao-gaussian-1": ("#44AA99", "-."),
+    "zhao-gaussian-2": ("#999933", ":"),
+    "classic-gaussian": ("#DDAA33", "-"),
+    "discrete-gaussian": ("#88CCEE", (0, (1, 1))),
+    "r1smg": ("#AA4499", "-"),
+    "product-noise": ("#EE7733", (0, (4, 1, 1, 1))),
+    "r1smg-published": ("#CC6677", (0, (6, 1.5))),
+    "r1smg-published-paper": ("#882255", "-"),
 }
+COLOURS = {name: colour for name, (colour, _) in _LOOKS.items()}
 """One colour per mechanism, in every picture."""
 
 MORE_COLOURS = {
@@ -42,20 +43,7 @@ MORE_COLOURS = {
 }
 """The same with the mechanisms of single studies; some share a colour with one that never meets them."""
 
-LINES = {
-    "least-noise": (0, (2, 3)),
-    "laplace": "-",
-    "l2": (0, (5, 2)),
-    "analytic-gaussian": "-",
-    "zhao-gaussian-1": "-.",
-    "zhao-gaussian-2": ":",
-    "classic-gaussian": "-",
-    "discrete-gaussian": (0, (1, 1)),
-    "r1smg": "-",
-    "product-noise": (0, (4, 1, 1, 1)),
-    "r1smg-published": (0, (6, 1.5)),
-    "r1smg-published-paper": "-",
-}
+LINES = {name: line for name, (_, line) in _LOOKS.items()}
 """One line style per mechanism, for readers who do not see the colours."""
 
 INK, GRID = "#222222", "#D8D8D8"

@@ -74,14 +74,8 @@ def _(shown: Verdict, axes: Axes) -> None:
     axes.set_xscale("log")
     axes.hlines([0.0, 1.0], floor, [max(claimed.delta, floor), max(exact.upper, floor)], color=GRID, linewidth=6.0)
     axes.plot([max(claimed.delta, floor)], [0.0], "D", color=_SOFT, label="claimed")
-    axes.plot(
-        [max(exact.lower, floor), max(exact.upper, floor)],
-        [1.0, 1.0],
-        "|-",
-        color=colour,
-        markersize=14.0,
-        label="exact",
-    )
+    ends = [max(exact.lower, floor), max(exact.upper, floor)]
+    axes.plot(ends, [1.0, 1.0], "|-", color=colour, markersize=14.0, label="exact")
     words = (f"claimed  {claimed.delta:g}", f"exact  {down(exact.lower, 4)} to {up(exact.upper, 4)}")
     axes.set_yticks([0.0, 1.0], words)
     axes.set_ylim(-0.7, 1.7)

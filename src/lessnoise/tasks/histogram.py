@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lessnoise.query import Answer
 
 FORMATS = ("parquet", "csv", "npy")
+CERTIFICATE, PICTURE = "certificate.json", "counts.png"
 _STEPS: dict[str, Callable[[NDArray[np.float64], float], NDArray[np.float64]]] = {
     "nonnegative": lambda value, _: postprocess.nonnegative(value),
     "round": lambda value, _: postprocess.round_to_integers(value),
@@ -79,11 +80,10 @@ class HistogramRelease:
         self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",), force: bool = False
     ) -> list[Path]:
         """Write the counts, a picture, and the certificate with the SHA-256 of these files: all of them or none."""
-        folder = Path(folder)
-        check_histogram_folder(folder, formats, force)
-        made = histogram_contents(self, formats)
-        with reserve_histogram(made, folder, force) as staged:
-            return write_histogram(made, folder, staged, Payment(None))
+        place = HistogramFolder(Path(folder), formats, force)
+        made = place.contents(self)
+        with place.reserved(made) as staged:
+            return place.write(made, staged, Payment(None))
 
     @staticmethod
     def verify(folder: str | os.PathLike[str]) -> Certificate:
@@ -117,37 +117,52 @@ class HistogramRelease:
         return Certificate.from_dict(values)
 
 
-CERTIFICATE, PICTURE = "certificate.json", "counts.png"
+@dataclass(frozen=True)
+class HistogramFolder:
+    """Where counts go, with a picture and a certificate; what could not be written later is refused at once."""
 
+    path: Path
+    formats: Sequence[str] = ("parquet",)
+    force: bool = False
 
-@contextlib.contextmanager
-def reserve_histogram(trial: Mapping[str, bytes], folder: Path, force: bool) -> Iterator[files.Staged]:
-    """The folder and its files, made and with room on the disk: what cannot be written shows before the payment."""
-    # Numbers are at most half as long again as those of a trial, and pictures at most as hard to compress.
-    sizes = {folder / name: 2 * len(content) + (1 << 14) for name, content in trial.items()}
-    with files.made_folder(folder), files.staged(sizes, force) as staged:
-        yield staged
+    def __post_init__(self) -> None:
+        for form in self.formats:
+            validation.choice("format", form, FORMATS)
+        if "parquet" in self.formats:
+            require("pyarrow.parquet", "data")
+        files.check_folder(self.path, [path.name for path in self.outputs], self.force)
 
+    @property
+    def outputs(self) -> list[Path]:
+        """The files."""
+        return [self.path / name for name in (*(f"counts.{form}" for form in self.formats), PICTURE, CERTIFICATE)]
 
-def write_histogram(made: Mapping[str, bytes], folder: Path, staged: files.Staged, payment: Payment) -> list[Path]:
-    """Write all files of a histogram and give them their names."""
-    for name, content in made.items():
-        staged.write(folder / name, files.writer(content))
-    payment.keep(staged)
-    staged.place()
-    return list(staged.temporary)
+    def contents(self, result: HistogramRelease) -> dict[str, bytes]:
+        """What the files hold; the certificate, which vouches for the rest, comes last."""
+        try:
+            made = {f"counts.{form}": counts_file(result, form) for form in self.formats} | {PICTURE: to_png(result)}
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"name={error.object!r} is not text that a file can hold: rename the column or key."
+            ) from None
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in made.items()}
+        return made | {CERTIFICATE: (json.dumps({**result.to_dict(), "sha256": hashes}, indent=2) + "\n").encode()}
 
+    @contextlib.contextmanager
+    def reserved(self, trial: Mapping[str, bytes]) -> Iterator[files.Staged]:
+        """The folder and its files, made and with room on the disk: what cannot be written shows before the payment."""
+        # Numbers are at most half as long again as those of a trial, and pictures at most as hard to compress.
+        sizes = {self.path / name: 2 * len(content) + (1 << 14) for name, content in trial.items()}
+        with files.made_folder(self.path), files.staged(sizes, self.force) as staged:
+            yield staged
 
-def histogram_contents(result: HistogramRelease, formats: Sequence[str]) -> dict[str, bytes]:
-    """What goes into a folder; the certificate, which vouches for the rest, comes last."""
-    try:
-        made = {f"counts.{form}": counts_file(result, form) for form in formats} | {PICTURE: to_png(result)}
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"name={error.object!r} is not text that a file can hold: rename the column or key."
-        ) from None
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in made.items()}
-    return made | {CERTIFICATE: (json.dumps({**result.to_dict(), "sha256": hashes}, indent=2) + "\n").encode()}
+    def write(self, made: Mapping[str, bytes], staged: files.Staged, payment: Payment) -> list[Path]:
+        """Write all files and give them their names."""
+        for name, content in made.items():
+            staged.write(self.path / name, files.writer(content))
+        payment.keep(staged)
+        staged.place()
+        return list(staged.temporary)
 
 
 @dataclass(frozen=True)
@@ -252,20 +267,6 @@ def histogram(
     if bins is None or bounds is None:
         raise InvalidInput(f"bins={bins} and bounds={bounds}: pass both, known without looking at the data.")
     return Histogram.grid(axes, bins=bins, bounds=bounds, outside=outside)  # type: ignore[arg-type]
-
-
-def check_histogram_folder(folder: Path, formats: Sequence[str], force: bool) -> None:
-    """Refuse, before any work is done, what could not be written later."""
-    for form in formats:
-        validation.choice("format", form, FORMATS)
-    if "parquet" in formats:
-        require("pyarrow.parquet", "data")
-    files.check_folder(folder, histogram_file_names(formats), force)
-
-
-def histogram_file_names(formats: Sequence[str]) -> list[str]:
-    """Of the files in a folder."""
-    return [*(f"counts.{form}" for form in formats), PICTURE, CERTIFICATE]
 
 
 def counts_file(result: HistogramRelease, form: str) -> bytes:

@@ -65,7 +65,9 @@ def test_plan_uses_the_given_l1_sensitivity():
 
 @pytest.mark.slow
 def test_check_refutes_the_published_r1smg():
-    result = invoke("check", "r1smg", "--shape", 7921, "--sensitivity", 1.41421356, "--epsilon", 1e-5, "--delta", 1e-7)
+    result = invoke(
+        "check", "r1smg-published", "--shape", 7921, "--sensitivity", 1.41421356, "--epsilon", 1e-5, "--delta", 1e-7
+    )
     assert result.exit_code == 1
     assert "FAILS" in result.stdout
     assert "0.21664" in result.stdout
@@ -74,7 +76,7 @@ def test_check_refutes_the_published_r1smg():
 @pytest.mark.slow
 def test_check_json_of_the_published_r1smg():
     arguments = ("--shape", 7921, "--sensitivity", 2**0.5, "--epsilon", 1e-5, "--delta", 1e-7, "--json")
-    result = invoke("check", "r1smg", *arguments)
+    result = invoke("check", "r1smg-published", *arguments)
     assert result.exit_code == 1
     verdict = json.loads(result.stdout)
     assert verdict["holds"] is False
@@ -96,8 +98,17 @@ def test_check_exit_code_is_the_verdict(name, epsilon, code):
 
 @pytest.mark.slow
 def test_check_with_exact_calibration_holds():
-    result = invoke("check", "r1smg", "--shape", 100, *TARGET, "--calibration", "exact")
+    result = invoke("check", "r1smg", "--shape", 100, *TARGET)
     assert result.exit_code == 0
+
+
+def test_names_say_which_calibration_is_meant():
+    target = ("--shape", 100, "--sensitivity", 1, "--epsilon", 1e-3, "--delta", 1e-5, "--json")
+    for name, code in (("r1smg", 0), ("r1smg-published", 1)):
+        assert json.loads(run("check", name, *target, code=code).stdout)["mechanism"]["name"] == name
+    refused = run("check", "r1smg", *target, "--calibration", "published", code=2)
+    assert "--calibration" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.slow
@@ -256,7 +267,7 @@ def test_missing_output_folder(counts, tmp_path):
 
 
 def test_published_r1smg_needs_more_than_two_entries():
-    result = invoke("check", "r1smg", "--shape", 2, *TARGET)
+    result = invoke("check", "r1smg-published", "--shape", 2, *TARGET)
     assert result.exit_code == 2
     assert "M=2" in result.stderr
 

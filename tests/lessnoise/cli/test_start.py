@@ -1,5 +1,6 @@
 """The command line before it does anything: version, help, completion, and what it need not load."""
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -59,6 +60,23 @@ def test_every_command_has_json_and_an_example_that_names_it(command):
     assert re.search(rf"Example:\s+lessnoise\s+{' '.join(command)}", re.sub(r"\s+", " ", result.stdout))
 
 
+@pytest.mark.parametrize(
+    ("command", "elsewhere"),
+    [
+        *((command, ()) for command in ("check", "audit", "plan", "claims")),
+        ("release", ("shape", "integer")),
+        ("ledger spend", ("neighbours",)),
+    ],
+)
+def test_a_command_has_an_option_for_every_field_of_a_request(command, elsewhere):
+    found = typer.main.get_command(app)
+    for name in command.split():
+        found = found.commands[name]
+    names = {parameter.name for parameter in found.params}
+    fields = {field.name for field in dataclasses.fields(ln.Request)} - {"moved"}  # which only a query can know
+    assert fields & names == fields - set(elsewhere)
+
+
 def complete(*words):
     """What the shell would offer after these words."""
     line = ["lessnoise", *words]
@@ -78,7 +96,7 @@ def test_shells_complete_commands_mechanisms_and_values():
     assert complete("check", "analytic") == ["analytic-gaussian"]
     assert set(complete("check", "")) == set(CATALOGUE)
     assert complete("release", "a.npy", "b.npy", "--mechanism", "bes") == ["best"]
-    assert complete("check", "l2", "--calibration", "e") == ["exact"]
+    assert complete("check", "l2", "--objective", "q") == ["quantile:0.95"]
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import lessnoise as ln
 from lessnoise import Request, explorer
 from lessnoise.cli import app
 from lessnoise.explorer import html_page
-from lessnoise.explorer.contrast import contrast, legible
+from lessnoise.explorer.html_page import contrast, legible
 from lessnoise.mechanism.catalogue import find_mechanism
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.report.canvas import COLOURS

@@ -10,6 +10,8 @@ import pytest
 import lessnoise as ln
 from lessnoise import learn
 from lessnoise.composition import published
+from lessnoise.learn.plan import NAMES
+from lessnoise.mechanism import CATALOGUE
 
 EXTRA = "needs the extra: pip install 'lessnoise[learn]'"
 MNIST = {"rate": 256 / 60000, "steps": 7031, "records": 60000}
@@ -74,6 +76,14 @@ def test_a_description_keeps_its_noise_without_a_target_and_is_rescaled_with_one
     rescaled = learn.plan_training(gaussian, epsilon=1, delta=1e-5, **setting)
     named = learn.plan_training("gaussian", epsilon=1, delta=1e-5, **setting)
     assert rescaled.mechanism.law.scale == pytest.approx(named.mechanism.law.scale, rel=2e-3)
+
+
+def test_kinds_have_the_names_of_the_catalogue_and_gaussian_is_short_for_one():
+    setting = {"clip_norm": 1.0, "parameters": 3, "rate": 0.5, "steps": 2, "records": 10, "epsilon": 8, "delta": 1e-2}
+    full = learn.plan_training("analytic-gaussian", **setting)
+    assert full.mechanism.name == "analytic-gaussian"
+    assert learn.plan_training("gaussian", **setting) == full
+    assert set(NAMES) <= set(CATALOGUE)
 
 
 @pytest.mark.slow

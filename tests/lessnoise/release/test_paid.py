@@ -21,7 +21,7 @@ import lessnoise as ln
 from lessnoise import files
 from lessnoise.cli import app
 from lessnoise.noise.stream import Stream
-from lessnoise.tasks.histogram import histogram_contents, plan_histogram
+from lessnoise.tasks import HistogramFolder, plan_histogram
 
 TARGET = {"epsilon": 0.5, "delta": 1e-7}
 GOAL = ["--sensitivity", "1", "--epsilon", "0.5", "--delta", "1e-7"]
@@ -175,7 +175,7 @@ NAMES = [
 def test_every_name_can_be_written_and_drawn(name, tmp_path):
     axes = [ln.Axis(name, keys=[name, "other"]), ln.Axis("a", bins=2, bounds=(0, 1))]
     plan = plan_histogram(ln.Histogram(axes), 1.0, 1e-6, "laplace", "add/remove", ln.Unit(), ())
-    made = histogram_contents(plan.trial(), ["csv", "npy", "parquet"])
+    made = HistogramFolder(tmp_path, ["csv", "npy", "parquet"]).contents(plan.trial())
     assert made["counts.png"].startswith(b"\x89PNG")
     rows = list(csv.reader(io.StringIO(made["counts.csv"].decode(), newline="")))
     assert rows[0][0] == name
