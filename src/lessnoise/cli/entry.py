@@ -38,19 +38,34 @@ EXIT_INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 class OneSentenceGroup(TyperGroup):
     """Turns every foreseen error into one sentence and an exit code; has the commands of other packages too."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        super().__init__(*arguments, **options)
+    _added = _alone = False  # whether commands of other packages are here; whether this is the whole program
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+        """One command; other packages are loaded for names that are not ours."""
+        if cmd_name not in self.commands:
+            self._add_commands()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        """Every command, for help and completion."""
+        self._add_commands()
+        return super().list_commands(ctx)
+
+    def _add_commands(self) -> None:
+        if self._added:
+            return
+        self._added = True
         for name, command in _added_commands(self.commands):
             self.add_command(command, name)
+            if self._alone:
+                _settle(command)
 
     def main(self, args: Any = None, standalone_mode: bool = True, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Run, and tell of a wrong command line as of any other wrong input."""
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **options)
-        for command in _with_inner(self):
-            _remember_values(command)
-            if command.help:  # paragraphs fill the terminal, wherever the lines of their docstring end
-                command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
+        self._alone = True
+        _settle(self)
         try:
             code = super().main(args, standalone_mode=False, **options)
         except Exception as error:
@@ -88,6 +103,14 @@ class OneSentenceGroup(TyperGroup):
             return result
         typer.echo(f"error: {printable(message)}", err=True)
         raise typer.Exit(code)
+
+
+def _settle(command: Any) -> None:  # noqa: ANN401
+    """Values that are wrong are told, and paragraphs fill the terminal, wherever the lines of their docstring end."""
+    for one in _with_inner(command):
+        _remember_values(one)
+        if one.help:
+            one.help = "\n\n".join(" ".join(part.split()) for part in one.help.split("\n\n"))
 
 
 def _added_commands(taken: Container[str]) -> Iterator[tuple[str, Any]]:
