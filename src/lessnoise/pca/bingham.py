@@ -48,7 +48,7 @@ def draw_vector(matrix: Array, weight: float, basis: Array | None, source: Norma
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class MarkovChain:
     """A frame and how its chain went. ``trace`` depends on the data beyond what the frame reveals: keep it private."""
 
     frame: Array
@@ -101,7 +101,7 @@ def sample_frame(
     sweeps: int = DEFAULT_SWEEPS,
     weight: float = 1.0,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Chain:
+) -> MarkovChain:
     """A d x k frame of density nearly proportional to exp(weight tr(V^T matrix V)), by Gibbs from a uniform start.
 
     >>> chain = sample_frame(np.diag([9.0, 5.0, 0.0, 0.0]), 2, np.random.default_rng(0), sweeps=50)
@@ -125,7 +125,7 @@ def sample_frame(
         trace[sweep] = weight * float(np.einsum("ik,ij,jk->", frame, checked, frame, optimize=True))
         if progress is not None:
             progress("Gibbs sweeps", sweep + 1, sweeps)
-    return Chain(frame, trace)
+    return MarkovChain(frame, trace)
 
 
 def sample_sequence(
