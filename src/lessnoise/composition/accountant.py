@@ -217,7 +217,9 @@ class Accountant:
                 changed |= len(sample.known) > before
         return changed
 
-    def _on_lattice(self, cap: float, choose: Choice, allowed: float, backwards: bool) -> tuple[float, LossTerms, LossTerms]:
+    def _on_lattice(
+        self, cap: float, choose: Choice, allowed: float, backwards: bool
+    ) -> tuple[float, LossTerms, LossTerms]:
         """The coarsest lattice that keeps the bounds about as close, within MOST_POINTS in the window."""
         rough, fine = self._terms(backwards, cap)
         theta = choose(rough.with_infinite_at_end())

@@ -21,11 +21,7 @@ from lessnoise import Request, validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import catalogue, families
-from lessnoise.pca.layout import Layout
-from lessnoise.pca.ppca import ppca
-from lessnoise.pca.release import build_mechanism
-from lessnoise.pca.rows import RowBound, moments
-from lessnoise.pca.symmetric import unpack
+from lessnoise.pca import Layout, RowBound, build_mechanism, moments, ppca, unpack
 from lessnoise_paper.data.tables import feature_table
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy, Point, Spectrum
 
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise.mechanism.mechanism import Mechanism
-    from lessnoise.pca.rows import Moments
+    from lessnoise.pca import Moments
     from lessnoise_paper.data.tables import FeatureTable
 
     Array = NDArray[np.float64]
