@@ -9,7 +9,7 @@ from typing import Any
 from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise._later import offers
-from lessnoise.composition.curves import Step, delta_of_steps, epsilon_of_steps, within
+from lessnoise.composition.steps import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.harmless import shown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines.checks import check_kinds, partial, places, wanted
+from lessnoise.engines.engine import check_kinds, partial, places, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT, is_missing
 

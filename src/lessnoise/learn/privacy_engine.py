@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from lessnoise.learn.accountant import ExactAccountant
+    from lessnoise.learn.opacus_accountant import ExactAccountant
 
 
 class ExactPrivacyEngine(PrivacyEngine):
@@ -55,9 +55,8 @@ class ExactPrivacyEngine(PrivacyEngine):
             hook.remove()
 
     def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
-        return super()._prepare_model(
-            module, **options | {"loss_reduction": "sum"}
-        )  # the watched loss has its gradients
+        # The watched loss has its gradients.
+        return super()._prepare_model(module, **options | {"loss_reduction": "sum"})
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset

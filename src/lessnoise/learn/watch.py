@@ -21,8 +21,8 @@ from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.learn.loader import PoissonLoader
+    from lessnoise.learn.opacus_accountant import ExactAccountant
 
 _AGREE = {torch.float16: 0.05, torch.bfloat16: 0.05}  # shares of a gradient's length within which two are the same
 _ALONE = 3  # records of the first batch that are computed alone

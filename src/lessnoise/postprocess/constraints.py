@@ -8,7 +8,6 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.postprocess.checks import released
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -81,3 +80,25 @@ def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> NDArray[n
     if mask.shape != noisy.shape:
         raise InvalidInput(f"valid.shape={mask.shape} differs from value.shape={noisy.shape}: pass one flag per entry.")
     return np.where(mask, noisy, validation.number("fill", fill))
+
+
+# Input checks.
+
+
+def released(value: ArrayLike, name: str = "value") -> NDArray[np.float64]:
+    """A finite real array of at least one entry, as float64: what has its noise already may be rounded."""
+    given = validation.numeric_array(value, name)
+    result = validation.real_array(given.astype("f8"), name, repair="pass a value as it was released.")
+    if result.size == 0:
+        raise InvalidInput(f"{name}.shape={result.shape} holds no entries: pass a released array.")
+    return result
+
+
+def centre(given: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    """One public number, or one for each entry."""
+    result = released(given, name)
+    if result.shape not in ((), shape):
+        raise InvalidInput(
+            f"{name}.shape={result.shape} differs from value.shape={shape}: pass one number or one each."
+        )
+    return result

@@ -9,7 +9,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.postprocess.checks import centre, released
+from lessnoise.postprocess.constraints import centre, released
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from lessnoise.query import columns, whole_sums
 from lessnoise.query.unit import ROW, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +33,15 @@ class Norms:
 
     l2: float
     l1: float
+
+
+class AnswerOptions(TypedDict, total=False):
+    """How a query is answered: what each means is said at :func:`lessnoise.engines.answer`."""
+
+    neighbours: Neighbours | str
+    unit: Unit
+    engine: str | None
+    progress: Progress | None
 
 
 class Query(ABC):
@@ -96,6 +106,10 @@ class Query(ABC):
         """Add two partial sums, exactly."""
         return whole_sums.add(left, right)
 
+    def sum_of(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Add up any number of partial sums, exactly."""
+        return functools.reduce(self.combine, parts, self.zero())
+
     def norms(self, neighbours: Neighbours | str, unit: Unit = ROW) -> Norms:
         """Largest change by one unit: k rows change k times as much as one, if they are all alike."""
         one = self.row_norms(Neighbours.of(neighbours))
@@ -131,14 +145,9 @@ class Query(ABC):
     def answer(
         self,
         data: Any,  # noqa: ANN401
-        *,
-        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
-        unit: Unit = ROW,
-        engine: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[AnswerOptions],
     ) -> Answer:
         """Answer the query on some data; see :func:`lessnoise.engines.answer`."""
-        options = {"neighbours": neighbours, "unit": unit, "engine": engine, "progress": progress}
         answer: Answer = later("answer")(self, data, **options)
         return answer
 

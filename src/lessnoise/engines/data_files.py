@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lessnoise.engines.checks import Unreadable, check_kinds, fresh, places, require, wanted
-from lessnoise.engines.tables import described, plain
+from lessnoise.engines.arrow_tables import described, plain
+from lessnoise.engines.engine import Unreadable, check_kinds, fresh, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NOTHING, NUMBER, TEXT
 
@@ -124,9 +124,8 @@ def csv_schema(query: Query, unit: Unit) -> Any:  # noqa: ANN401
     """The types that the fields of a CSV file get, under fresh names; ids are texts."""
     import pyarrow
 
-    kinds = [*query.kinds.values(), *([] if unit.id is None else [TEXT])]
     types = {NUMBER: pyarrow.float64(), INTEGER: pyarrow.int64(), TEXT: pyarrow.large_string()}
-    return pyarrow.schema([(name, types[kind]) for name, kind in zip(fresh(query, unit), kinds, strict=True)])
+    return pyarrow.schema(zip(fresh(query, unit), typed(query, unit, types), strict=True))
 
 
 def _header(path: Path) -> list[str]:
