@@ -1,4 +1,4 @@
-"""What every layer shares: names of types, and the number of cores."""
+"""What every layer shares: names of types, the number of cores, and how a frozen description takes checked values."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Shape = int | Sequence[int]  # as a caller writes it
     Progress = Callable[[str, int, int], None]  # a label, how much is done, of how much
+
+
+def settle(description: object, **values: object) -> None:
+    """Put checked values in the fields of a frozen dataclass, while it is being made."""
+    for name, value in values.items():
+        object.__setattr__(description, name, value)
 
 
 def cores() -> int:

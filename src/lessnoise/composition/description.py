@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise._display import Plotted
 from lessnoise._later import offers
 from lessnoise.composition.steps import Step, delta_of_steps, epsilon_of_steps, within
@@ -33,8 +34,8 @@ class Part:
             raise InvalidInput(
                 f"mechanism={shown(self.mechanism)} is not a mechanism: build one, e.g. with l2_mechanism."
             )
-        object.__setattr__(self, "rate", _sampling_rate(self.rate, self.mechanism))
-        object.__setattr__(self, "count", validation.whole_number("count", self.count))
+        rate = _sampling_rate(self.rate, self.mechanism)
+        settle(self, rate=rate, count=validation.whole_number("count", self.count))
         if self.count > _MOST_STEPS:
             raise InvalidInput(f"count={shown(self.count)} exceeds {_MOST_STEPS}: compose fewer releases.")
 
@@ -87,7 +88,7 @@ class Composition(Plotted):
         for part in parts:
             one = replace(part, count=1)
             counts[one] = counts.get(one, 0) + part.count
-        object.__setattr__(self, "parts", tuple(replace(one, count=count) for one, count in counts.items()))
+        settle(self, parts=tuple(replace(one, count=count) for one, count in counts.items()))
 
     @property
     def neighbours(self) -> Neighbours:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.query import columns
@@ -55,14 +56,13 @@ class Axis:
             )
         validation.choice("outside", self.outside, (DROP, CLAMP))
         if self.bounds is not None:
-            object.__setattr__(self, "bounds", interval("bounds", self.bounds))
-            object.__setattr__(self, "bins", validation.whole_number("bins", self.bins))
+            settle(self, bounds=interval("bounds", self.bounds), bins=validation.whole_number("bins", self.bins))
             if self.size > _MOST_CELLS:
                 raise InvalidInput(f"bins={self.bins} is more than {_MOST_CELLS}: pass fewer cells.")
         elif self.edges is not None:
-            object.__setattr__(self, "edges", _edges(self.edges))
+            settle(self, edges=_edges(self.edges))
         else:
-            object.__setattr__(self, "keys", _keys(self.keys))
+            settle(self, keys=_keys(self.keys))
             if self.outside == CLAMP:
                 raise InvalidInput(
                     f"outside='clamp' has no meaning for the keys of {shown(self.column)}: leave it out."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -163,6 +163,13 @@ class NumericQuery(Query):
     """A query that reads numbers only, from the columns ``names``; rows with NULL or NaN do not contribute."""
 
     names: tuple[str, ...]
+    kind: str
+    """Its name in descriptions."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON: the kind, the columns, then all other fields."""
+        given = {of.name: _plain(getattr(self, of.name)) for of in fields(self)}  # type: ignore[arg-type]
+        return {"query": self.kind, "columns": given.pop("names"), **given}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -198,6 +205,10 @@ class Answer:
     def request(self, epsilon: float, delta: float, **options: Any) -> Request:  # noqa: ANN401
         """What a mechanism for this answer must do."""
         return self.query.request(epsilon, delta, self.neighbours, self.unit, **options)
+
+
+def _plain(value: object) -> object:
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def column_names(names: object, name: str = "columns") -> tuple[str, ...]:

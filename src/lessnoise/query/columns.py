@@ -40,6 +40,13 @@ def is_missing(value: object) -> bool:
         return not isinstance(value, np.ndarray)
 
 
+def length(batch: Any) -> int:  # noqa: ANN401
+    """The number of rows."""
+    if isinstance(batch, np.ndarray):
+        return len(batch)
+    return int(batch.num_rows) if hasattr(batch, "num_rows") else len(next(iter(batch.values())))
+
+
 def column(batch: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN401
     """One column as it is: an Arrow array or a NumPy array."""
     if isinstance(batch, np.ndarray):

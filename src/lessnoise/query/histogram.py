@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns
@@ -48,7 +49,7 @@ class Histogram(Query):
             raise InvalidInput(
                 f"axes={self.axes!r} is not a list of axes: pass Axis('Lon', bounds=..., bins=...), say."
             )
-        object.__setattr__(self, "axes", tuple(given))
+        settle(self, axes=tuple(given))
         column_names([axis.column for axis in self.axes], "axes")
         if math.prod(self.shape) > _MOST_CELLS:
             raise InvalidInput(f"bins={self.shape} make more than {_MOST_CELLS} cells: pass fewer.")
@@ -151,11 +152,11 @@ class Presence(Query):
 
     def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
         """Every row."""
-        return np.ones(_length(batch), dtype=np.bool_)
+        return np.ones(columns.length(batch), dtype=np.bool_)
 
     def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
         """Rows, and values that are neither NULL nor NaN."""
-        found = [_length(batch)]
+        found = [columns.length(batch)]
         for name in self.names:
             if self.of[name] == columns.NUMBER:
                 found.append(int((~np.isnan(columns.numbers(batch, name, self.names))).sum()))
@@ -178,9 +179,3 @@ class Presence(Query):
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {"query": "presence", "columns": list(self.names)}
-
-
-def _length(batch: Any) -> int:  # noqa: ANN401
-    if isinstance(batch, np.ndarray):
-        return len(batch)
-    return int(batch.num_rows) if hasattr(batch, "num_rows") else len(next(iter(batch.values())))

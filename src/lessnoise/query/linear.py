@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
@@ -40,10 +41,11 @@ class Sum(NumericQuery):
 
     names: tuple[str, ...]
     bounds: tuple[Interval, ...]
+    kind = "sum"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", column_names(self.names))
-        object.__setattr__(self, "bounds", intervals(self.bounds, self.names))
+        names = column_names(self.names)
+        settle(self, names=names, bounds=intervals(self.bounds, names))
         assert all(step(ends) > 0.0 for ends in self.bounds)
 
     @property
@@ -80,10 +82,6 @@ class Sum(NumericQuery):
         added = [whole_sums.spaced(max(abs(low), abs(high))) * width for low, high, width in steps]
         return added, [whole_sums.spaced(high - low) * width for low, high, width in steps]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"query": "sum", "columns": list(self.names), "bounds": [list(ends) for ends in self.bounds]}
-
 
 @dataclass(frozen=True)
 class Mean(NumericQuery):
@@ -106,12 +104,13 @@ class Mean(NumericQuery):
     names: tuple[str, ...]
     bounds: tuple[Interval, ...]
     rows: int | None = None
+    kind = "mean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", column_names(self.names))
-        object.__setattr__(self, "bounds", intervals(self.bounds, self.names))
+        names = column_names(self.names)
+        settle(self, names=names, bounds=intervals(self.bounds, names))
         if self.rows is not None:
-            object.__setattr__(self, "rows", validation.whole_number("rows", self.rows))
+            settle(self, rows=validation.whole_number("rows", self.rows))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -164,15 +163,6 @@ class Mean(NumericQuery):
         count = float(self.rows) if self.rows is not None else max(float(noisy[-1]), 1.0)
         result: NDArray[np.float64] = self._middle + self._half * np.clip(noisy[: len(self.names)] / count, -1.0, 1.0)
         return result
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "query": "mean",
-            "columns": list(self.names),
-            "bounds": [list(ends) for ends in self.bounds],
-            "rows": self.rows,
-        }
 
     @property
     def _middle(self) -> NDArray[np.float64]:
