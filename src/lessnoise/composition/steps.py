@@ -175,10 +175,7 @@ class Normal:
 
     def delta(self, epsilon: float, tolerance: float = 0.0) -> Bracket:
         """The closed form, at either end of mu."""
-        lower, upper = (
-            gaussian_delta(self.low, epsilon).lower,
-            gaussian_delta(self.high, epsilon).upper,
-        )
+        lower, upper = gaussian_delta(self.low, epsilon).lower, gaussian_delta(self.high, epsilon).upper
         return Bracket(min(lower, upper), upper)
 
     def epsilon(self, delta: float) -> Bracket:

@@ -17,7 +17,7 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.ledger import database, forks, picture
-from lessnoise.ledger.history import history
+from lessnoise.ledger.spending import history
 
 GAUSSIAN = ln.analytic_gaussian(epsilon=0.3, delta=1e-8, sensitivity=1, shape=3)
 LAPLACE = ln.laplace(epsilon=0.25, sensitivity=1, shape=3)
