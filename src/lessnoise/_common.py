@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
+    BoolArray = NDArray[np.bool_]
     Shape = int | Sequence[int]  # as a caller writes it
     Progress = Callable[[str, int, int], None]  # a label, how much is done, of how much
 

@@ -21,6 +21,8 @@ from lessnoise.harmless import shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise._common import Array, BoolArray
+
 MAX_DIMENSION = 10**12
 MAX_AXES = 32  # of a NumPy array, in every version
 SMALLEST_EPSILON = 1e-300
@@ -177,7 +179,7 @@ def real_array(
     kinds: str = "iuf",
     form: str = _FORM,
     repair: str = "clean or clip the value before release.",
-) -> NDArray[np.float64]:
+) -> Array:
     """A finite real array of any shape, as float64; ``kinds`` are the NumPy kinds of dtype that will do."""
     converted = floats(numeric_array(value, name, kinds, form), name)
     finite = np.isfinite(converted)
@@ -194,7 +196,7 @@ def numeric_array(value: ArrayLike, name: str = "value", kinds: str = "iuf", for
     return result
 
 
-def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
+def floats(values: NDArray[Any], name: str = "value") -> Array:
     """The same numbers as float64, or none: rounded ones of neighbours could lie further apart than they do.
 
     >>> floats(np.array([2**53 + 1]))
@@ -220,7 +222,7 @@ def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
     return converted
 
 
-def _first(name: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+def _first(name: str, values: NDArray[Any], wrong: BoolArray) -> str:
     """The first entry that is wrong, as ``name[place]=value``."""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     return f"{name}{list(place) if place else ''}={values[place]}"
@@ -375,7 +377,7 @@ def shaped_array(value: ArrayLike, expected: tuple[int, ...], name: str = "value
     return result if result.dtype == np.float32 else floats(result, name)
 
 
-def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
+def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> Array:
     """A finite real array of exactly the expected shape, as float64."""
     return fitting(real_array(value, name), expected, name)
 

@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Array
+    from lessnoise._common import Array, BoolArray
 
 
 _SAFE = 1e-9  # relative, added to the beta quantiles: far above their rounding error
@@ -53,7 +51,7 @@ class Rule:
         """How many of the two guesses are ever made."""
         return (self.upper is not None) + (self.lower is not None)
 
-    def guesses(self, scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def guesses(self, scores: Array) -> tuple[BoolArray, BoolArray]:
         """Where it guesses "value", and where "neighbour"."""
         signed = self.sign * scores
         never = np.zeros(scores.shape, dtype=bool)

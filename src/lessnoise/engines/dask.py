@@ -16,16 +16,14 @@ from lessnoise.query import INTEGER, NUMBER, TEXT, Query
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Unit
 
 _FAN_IN = 8
 _TYPES = {NUMBER: "float64", INTEGER: "int64", TEXT: "object"}
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Map the partial sums over the partitions and combine them, eight at a time."""
     dask, _ = require("dask", "dask"), require("dask.dataframe", "dask")
     with engine_errors("Dask", data):
@@ -37,7 +35,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
             sums = [dask.delayed(_sum_of_users)(query, part, unit) for part in _by_user(dask, query, parts, unit)]
         while len(sums) > 1:
             sums = [dask.delayed(Query.sum_of)(query, sums[at : at + _FAN_IN]) for at in range(0, len(sums), _FAN_IN)]
-        found: NDArray[np.int64] = dask.compute(sums[0])[0] if sums else query.zero()
+        found: IntArray = dask.compute(sums[0])[0] if sums else query.zero()
         return found
 
 
@@ -78,7 +76,7 @@ def _batches(query: Query, part: Any, unit: Unit) -> Iterator[Any]:  # noqa: ANN
     return reader
 
 
-def _sum_of_rows(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
+def _sum_of_rows(query: Query, part: Any, unit: Unit) -> IntArray:  # noqa: ANN401
     return query.sum_of(partial(query, batch) for batch in _batches(query, part, unit))
 
 
@@ -96,7 +94,7 @@ def _counted_rows(query: Query, part: Any, unit: Unit, empty: Any) -> Any:  # no
     return kept[-1] if len(kept) == 2 else pandas.concat(kept, ignore_index=True)
 
 
-def _sum_of_users(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
+def _sum_of_users(query: Query, part: Any, unit: Unit) -> IntArray:  # noqa: ANN401
     columns = {
         name: part.iloc[:, place].to_numpy(dtype=None if query.kinds.get(name) in (NUMBER, INTEGER) else object)
         for place, name in enumerate(wanted(query, unit))

@@ -20,9 +20,7 @@ from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, TEXT, Histogram
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Query, Unit
 
 _VALUES = 1 << 20  # per batch
@@ -40,7 +38,7 @@ _SETTINGS = {
 }
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Counts as one GROUP BY; other queries as partial sums over Arrow batches."""
     duckdb, _ = require("duckdb", "data"), require("pyarrow.dataset", "data")
     with contextlib.ExitStack() as stack:
@@ -57,7 +55,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         return _streamed(connection, query, duck_sql.used_rows(query, source, unit), progress)
 
 
-def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) -> IntArray:  # noqa: ANN401
     with _watched(connection, progress):
         found = connection.execute(sql).fetchnumpy()
     wider = np.zeros([size + 1 for size in query.shape], dtype=np.int64)
@@ -69,7 +67,7 @@ def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) ->
     return np.ascontiguousarray(wider)
 
 
-def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> IntArray:  # noqa: ANN401
     result, rows = query.zero(), 0
     # A batch has at least as many values as what it is added to.
     size = max(1024, max(_VALUES, result.size) // len(query.columns))

@@ -20,9 +20,7 @@ from lessnoise.query import INTEGER, NOTHING, NUMBER, ROW, TEXT, Presence, Unit,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Answer, Query
 
 _T = TypeVar("_T")
@@ -34,7 +32,7 @@ ENGINES = {"numpy": "arrays", "duckdb": "duck", "spark": "spark", "dask": "dask"
 class Engine(Protocol):
     """A module of this package."""
 
-    def total(self, query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+    def total(self, query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
         """The sum of all partial sums."""
 
 
@@ -97,7 +95,7 @@ def _can_be_read_again(data: Any) -> bool:  # noqa: ANN401
     return type(data).__module__.split(".")[0] in known and type(data).__name__ != "RecordBatchReader"
 
 
-def _refuse_empty_columns(present: NDArray[np.int64], query: Query) -> None:
+def _refuse_empty_columns(present: IntArray, query: Query) -> None:
     """All counts are 0: tell the caller if that is because a column has no values at all."""
     rows, values = int(present[0]), present[1:]
     if rows and not values.all():
@@ -164,7 +162,7 @@ def check_kinds(query: Query, unit: Unit, found: Sequence[tuple[str, str]]) -> N
             )
 
 
-def partial(query: Query, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+def partial(query: Query, batch: Any) -> IntArray:  # noqa: ANN401
     """The partial sum of a batch, in which Arrow columns have fresh names; huge entries are clipped without a word."""
     if hasattr(batch, "rename_columns"):
         batch = batch.rename_columns(list(query.columns))

@@ -18,9 +18,7 @@ from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Query, Unit
 
 _KINDS = {
@@ -32,7 +30,7 @@ _TYPES = {NUMBER: "double", INTEGER: "bigint", TEXT: "string"}
 _SMALL = 1 << 20  # partial sums up to this many entries are collected at once
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """One partial sum per partition, by ``mapInArrow``."""
     require("pyspark.sql", "spark")
     require("pyarrow", "spark")
@@ -46,7 +44,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         return _added(query, frame.mapInArrow(_partial_sums(query), "partial binary"))
 
 
-def _added(query: Query, parts: Any) -> NDArray[np.int64]:  # noqa: ANN401
+def _added(query: Query, parts: Any) -> IntArray:  # noqa: ANN401
     """Combine the partial sums as they arrive; large ones one partition at a time."""
     zero = query.zero()
     arriving = parts.collect() if zero.size <= _SMALL else parts.toLocalIterator(prefetchPartitions=True)

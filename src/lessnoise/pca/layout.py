@@ -32,9 +32,7 @@ from lessnoise.mechanism import Request
 from lessnoise.pca.rows import Moments
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Array
+    from lessnoise._common import Array, IntArray
 
 
 MEAN_WEIGHT = 0.4 * math.sqrt(2.0)
@@ -181,7 +179,7 @@ def unpack(vector: Array, weight: float = math.sqrt(2.0)) -> Array:
     return matrix
 
 
-def _diagonal(size: int) -> NDArray[np.int64]:
+def _diagonal(size: int) -> IntArray:
     """Places of the diagonal in the packed vector."""
     steps = np.arange(size, 0, -1, dtype=np.int64)
     return np.concatenate([[0], np.cumsum(steps)[:-1]])

@@ -10,10 +10,12 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from lessnoise._common import Array
 
 
-def nonnegative(value: ArrayLike) -> NDArray[np.float64]:
+def nonnegative(value: ArrayLike) -> Array:
     """Replace negative entries by 0.
 
     *Privacy*: none spent.
@@ -27,7 +29,7 @@ def nonnegative(value: ArrayLike) -> NDArray[np.float64]:
     return np.maximum(released(value), 0.0) + 0.0  # no negative zeros
 
 
-def round_to_integers(value: ArrayLike) -> NDArray[np.float64]:
+def round_to_integers(value: ArrayLike) -> Array:
     """Round every entry to the nearest whole number; the result is still an array of floats.
 
     *Privacy*: none spent.
@@ -41,7 +43,7 @@ def round_to_integers(value: ArrayLike) -> NDArray[np.float64]:
     return np.rint(released(value)) + 0.0  # no negative zeros
 
 
-def symmetrise(matrix: ArrayLike) -> NDArray[np.float64]:
+def symmetrise(matrix: ArrayLike) -> Array:
     """Average a square matrix with its transpose.
 
     *Privacy*: none spent.
@@ -55,11 +57,11 @@ def symmetrise(matrix: ArrayLike) -> NDArray[np.float64]:
     noisy = released(matrix, "matrix")
     if noisy.ndim != 2 or noisy.shape[0] != noisy.shape[1]:
         raise InvalidInput(f"matrix.shape={noisy.shape} is not square: pass an (n, n) matrix.")
-    result: NDArray[np.float64] = 0.5 * noisy + 0.5 * noisy.T
+    result: Array = 0.5 * noisy + 0.5 * noisy.T
     return result
 
 
-def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> NDArray[np.float64]:
+def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> Array:
     """Keep the entries that can occur, by public knowledge, and set the others to ``fill``.
 
     *Privacy*: none spent, as long as ``valid`` is public: a map of land and water, never the cells that happen to be
@@ -85,7 +87,7 @@ def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> NDArray[n
 # Input checks.
 
 
-def released(value: ArrayLike, name: str = "value") -> NDArray[np.float64]:
+def released(value: ArrayLike, name: str = "value") -> Array:
     """A finite real array of at least one entry, as float64: what has its noise already may be rounded."""
     given = validation.numeric_array(value, name)
     result = validation.real_array(given.astype("f8"), name, repair="pass a value as it was released.")
@@ -94,7 +96,7 @@ def released(value: ArrayLike, name: str = "value") -> NDArray[np.float64]:
     return result
 
 
-def centre(given: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+def centre(given: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
     """One public number, or one for each entry."""
     result = released(given, name)
     if result.shape not in ((), shape):

@@ -22,9 +22,7 @@ from lessnoise.query.unit import ROW, Unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import Array, BoolArray, IntArray, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +77,11 @@ class Query(ABC):
         """Shape of the value, for a mechanism's ``shape``."""
 
     @abstractmethod
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The sum of the contributions of one batch."""
 
     @abstractmethod
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Which rows contribute; the others are dropped before a user's rows are chosen."""
 
     @abstractmethod
@@ -91,22 +89,22 @@ class Query(ABC):
         """Largest change by one row: added or removed; or replaced, by a dropped one too."""
 
     @abstractmethod
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """From the sum of all partial sums to the value."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
 
-    def zero(self) -> NDArray[np.int64]:
+    def zero(self) -> IntArray:
         """The partial sum of no rows."""
         return np.zeros(self.shape, dtype=np.int64)
 
-    def combine(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    def combine(self, left: IntArray, right: IntArray) -> IntArray:
         """Add two partial sums, exactly."""
         return whole_sums.add(left, right)
 
-    def sum_of(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def sum_of(self, parts: Iterable[IntArray]) -> IntArray:
         """Add up any number of partial sums, exactly."""
         return functools.reduce(self.combine, parts, self.zero())
 
@@ -151,7 +149,7 @@ class Query(ABC):
         answer: Answer = later("answer")(self, data, **options)
         return answer
 
-    def answer_from(self, total: NDArray[np.int64], neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
+    def answer_from(self, total: IntArray, neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
         """The answer whose partial sums add up to ``total``."""
         value = self.finish(total)
         value.setflags(write=False)
@@ -181,7 +179,7 @@ class NumericQuery(Query):
         """All numbers."""
         return dict.fromkeys(self.names, columns.NUMBER)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows without NULL and NaN."""
         return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
 
@@ -190,7 +188,7 @@ class NumericQuery(Query):
 class Answer:
     """The true value of a query, never to be published, and how far one unit can move it."""
 
-    value: NDArray[np.float64]
+    value: Array
     sensitivity: float
     l1_sensitivity: float
     neighbours: Neighbours

@@ -20,7 +20,8 @@ from lessnoise.query.linear import step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from lessnoise._common import Array, BoolArray, IntArray
+
 
 BITS = 18
 """Entries are whole steps of at most 2^18: products are below 2^36, so sums of 2^17 of them are exact in a float."""
@@ -74,13 +75,13 @@ class Gram(NumericQuery):
         """Square."""
         return (len(self.names), len(self.names))
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows without NULL and NaN; without infinities under ``norm``."""
         values = columns.matrix(batch, self.names)
         missing = np.isnan(values) if self.norm is None else ~np.isfinite(values)
         return np.asarray(~missing.any(axis=1))
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The integer matrix of one batch: exact, because every product and sum in it is."""
         values = columns.matrix(batch, self.names)
         rows = np.empty((min(len(values), _BLOCK), self.shape[1]))
@@ -97,7 +98,7 @@ class Gram(NumericQuery):
                 total[...] = 0.0
         return self.combine(done, total.astype(np.int64))
 
-    def finish(self, total: NDArray[np.int64]) -> Floats:
+    def finish(self, total: IntArray) -> Array:
         """From squared grid steps to the matrix."""
         return whole_sums.to_floats(total) * (self._step * self._step)
 
@@ -135,14 +136,14 @@ class Gram(NumericQuery):
     def _step(self) -> float:
         return whole_sums.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
 
-    def _fill(self, values: Floats, rows: Floats) -> None:
+    def _fill(self, values: Array, rows: Array) -> None:
         """Fill in rows in whole steps, bounded."""
         if self.norm is None:
             self._in_box(values, rows)
         else:
             self._in_norm(values, rows)
 
-    def _in_norm(self, values: Floats, rows: Floats) -> NDArray[np.intp]:
+    def _in_norm(self, values: Array, rows: Array) -> NDArray[np.intp]:
         """Fill in rows in whole steps, at most ``norm`` long, decided in exact integers; return which were changed."""
         assert self.norm is not None
         limit = self.norm / self._step  # exact: the step is a power of two
@@ -162,7 +163,7 @@ class Gram(NumericQuery):
             rows[wrong] = np.where(np.isnan(lengths)[:, None], 0.0, shrunk)  # no contribution: dropped
         return wrong
 
-    def _in_box(self, values: Floats, rows: Floats) -> None:
+    def _in_box(self, values: Array, rows: Array) -> None:
         """Fill in rows in whole steps within the box."""
         np.clip(np.rint(values * (1.0 / self._step)), *self._ends, out=rows)
         rows[np.isnan(rows).any(axis=1)] = 0.0
@@ -190,15 +191,15 @@ class SecondMoments(Gram):
         """Square, with two more than the columns."""
         return (len(self.names) + 2, len(self.names) + 2)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """All rows: a bad one is refused when it is read."""
         return np.ones(columns.length(batch), dtype=np.bool_)
 
-    def finish(self, total: NDArray[np.int64]) -> Floats:
+    def finish(self, total: IntArray) -> Array:
         """From squared grid steps to the matrix."""
         scale = np.full(len(total), self._step)
         scale[-2:] = 1.0
-        value: Floats = whole_sums.to_floats(total) * scale
+        value: Array = whole_sums.to_floats(total) * scale
         value *= scale[:, np.newaxis]
         return value
 
@@ -226,7 +227,7 @@ class SecondMoments(Gram):
         farthest = float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0))))
         return whole_sums.grid_step(min(farthest, self.norm), BITS)
 
-    def _fill(self, values: Floats, rows: Floats) -> None:
+    def _fill(self, values: Array, rows: Array) -> None:
         finite = np.isfinite(values)
         if not finite.all():
             name = self.names[int(np.flatnonzero(~finite.all(axis=0))[0])]
@@ -238,7 +239,7 @@ class SecondMoments(Gram):
             else:
                 self._clip_entries(values, rows)
 
-    def _clip_rows(self, values: Floats, rows: Floats) -> None:
+    def _clip_rows(self, values: Array, rows: Array) -> None:
         assert self.norm is not None
         long = self._in_norm(values, rows[:, :-2])
         if len(long):
@@ -247,7 +248,7 @@ class SecondMoments(Gram):
             unit = longer / largest[:, np.newaxis]
             rows[long, -1] = largest * np.sqrt(np.einsum("ij,ij->i", unit, unit)) > self.norm * _BEYOND
 
-    def _clip_entries(self, values: Floats, rows: Floats) -> None:
+    def _clip_entries(self, values: Array, rows: Array) -> None:
         assert self.norm is not None
         low, high = np.array(self.ends)
         shift = np.zeros(len(low)) if self.shift is None else np.array(self.shift)

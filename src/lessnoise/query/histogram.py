@@ -18,7 +18,7 @@ from lessnoise.query.base import Norms, Query, column_names, interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array, BoolArray, IntArray
 
 _MOST_CELLS = 10**9
 
@@ -94,17 +94,17 @@ class Histogram(Query):
         """Cells per axis."""
         return tuple(axis.size for axis in self.axes)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows that fall in a cell."""
         return self._cells(batch) >= 0
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The counts of one batch."""
         cells = self._cells(batch)
         counted = np.bincount(cells[cells >= 0], minlength=math.prod(self.shape))
         return counted.astype(np.int64, copy=False).reshape(self.shape)
 
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """Counts as floats."""
         return total.astype(np.float64)
 
@@ -118,9 +118,9 @@ class Histogram(Query):
         """Plain values, ready for JSON."""
         return {"query": "histogram", "axes": [axis.to_dict() for axis in self.axes]}
 
-    def _cells(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def _cells(self, batch: Any) -> IntArray:  # noqa: ANN401
         """For each row the number of its cell, axes in C order, or -1."""
-        total: NDArray[np.int64] | None = None
+        total: IntArray | None = None
         for axis in self.axes:
             cells = axis.cells(batch, self.columns)
             total = cells if total is None else np.where((total < 0) | (cells < 0), -1, total * axis.size + cells)
@@ -150,11 +150,11 @@ class Presence(Query):
         """Rows, then one count per column."""
         return (len(self.names) + 1,)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Every row."""
         return np.ones(columns.length(batch), dtype=np.bool_)
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """Rows, and values that are neither NULL nor NaN."""
         found = [columns.length(batch)]
         for name in self.names:
@@ -168,7 +168,7 @@ class Presence(Query):
                     found.append(len(values) - values.null_count)
         return np.array(found, dtype=np.int64)
 
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """As floats."""
         return total.astype(np.float64)
 
