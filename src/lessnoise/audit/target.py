@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass
 from enum import Enum
@@ -105,11 +106,7 @@ def guarantee(mechanism: object, claim: Guarantee | tuple[float, float] | None) 
 def target_of(mechanism: object) -> Target:
     """A description or a function, ready to be released many times."""
     if isinstance(mechanism, Mechanism):
-        described = mechanism
-
-        def release(value: Array, count: int, rng: np.random.Generator) -> Array:
-            return release_many(described.law, value, count, rng)
-
+        release = functools.partial(release_many, mechanism.law)
         return Target(mechanism.name, release, mechanism.law, parallel=True, calls=Calls.MANY)
     if not callable(mechanism):
         raise InvalidInput(f"mechanism={mechanism!r} is neither a Mechanism nor a function: pass one of them.")

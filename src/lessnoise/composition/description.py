@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,10 +85,9 @@ class Composition(Plotted):
                 f"neighbours={sorted(relation.value for relation in relations)} differ between the parts: "
                 "state all sensitivities for one neighbouring relation."
             )
-        counts: dict[Part, int] = {}
+        counts: Counter[Part] = Counter()
         for part in parts:
-            one = replace(part, count=1)
-            counts[one] = counts.get(one, 0) + part.count
+            counts[replace(part, count=1)] += part.count
         settle(self, parts=tuple(replace(one, count=count) for one, count in counts.items()))
 
     @property
@@ -154,10 +154,9 @@ class Composition(Plotted):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The kinds of steps in an order of their own, so that equal sets of releases have equal curves."""
-        merged: dict[Step, int] = {}
+        merged: Counter[Step] = Counter()
         for part in self.parts:
-            one = part.step._replace(times=1)
-            merged[one] = merged.get(one, 0) + part.count
+            merged[part.step._replace(times=1)] += part.count
         steps = [step._replace(times=count) for step, count in merged.items()]
         return tuple(sorted(steps, key=lambda step: (step.dimension, step.sensitivity, step.rate, repr(step.law))))
 
