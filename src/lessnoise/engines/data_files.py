@@ -85,14 +85,14 @@ def pieces(files: list[Path], query: Query, unit: Unit) -> list[Piece]:
             types = _types(opened.schema_arrow, query, unit)
             ids.add(types[-1][0])
             parts += [Piece(str(file), group) for group in range(opened.num_row_groups)]
-    if unit.id is not None and len(ids - {NOTHING}) > 1:
-        raise mixed_ids(unit)
+    check_ids(unit, ids)
     return parts
 
 
-def mixed_ids(unit: Unit) -> InvalidInput:
-    """The sentence for ids that are numbers here and texts there."""
-    return InvalidInput(f"unit={unit.id!r} is text in one file and whole numbers in another: convert them.")
+def check_ids(unit: Unit, kinds: set[str]) -> None:
+    """Refuse ids that are numbers in one file and texts in another."""
+    if unit.id is not None and len(kinds - {NOTHING}) > 1:
+        raise InvalidInput(f"unit={unit.id!r} is text in one file and whole numbers in another: convert them.")
 
 
 def read(piece: Piece, query: Query, unit: Unit) -> Iterator[Any]:

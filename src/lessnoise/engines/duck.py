@@ -129,8 +129,7 @@ def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> st
         every = ", ".join(f"p{place}" for place in range(len(columns)))
         source = f"read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
         selects.append(f"SELECT {taken} FROM {source}")
-    if unit.id is not None and len(ids - {NOTHING}) > 1:
-        raise data_files.mixed_ids(unit)
+    data_files.check_ids(unit, ids)
     return " UNION ALL ".join(selects)
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import Request
-from lessnoise.pca.rows import Moments
+from lessnoise.pca.bounded_rows import Moments
 
 if TYPE_CHECKING:
     from lessnoise._common import Array, IntArray
