@@ -22,12 +22,7 @@ class ExactPrivacyEngine(PrivacyEngine):
     """Poisson samples, sums, noise and checks by lessnoise; the records' gradients by Opacus."""
 
     def __init__(
-        self,
-        accountant: ExactAccountant,
-        *,
-        batches: int,
-        secure: bool,
-        generator: torch.Generator | None,
+        self, accountant: ExactAccountant, *, batches: int, secure: bool, generator: torch.Generator | None
     ) -> None:
         # Opacus's own secure_mode is another package's generator; ours is the engine, so theirs stays off.
         self.accountant = accountant
@@ -61,11 +56,7 @@ class ExactPrivacyEngine(PrivacyEngine):
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset
         loader = poisson_loader(
-            data_loader,
-            self._batches,
-            secure=self._secure,
-            generator=_on_cpu(self._generator),
-            distributed=distributed,
+            data_loader, self._batches, secure=self._secure, generator=_on_cpu(self._generator), distributed=distributed
         )
         self._sampler = loader.batch_sampler
         return loader

@@ -124,12 +124,7 @@ def make_private(
     return Private(*watched[:3], privacy, watched[3].loss)
 
 
-def fit(
-    private: Private,
-    *,
-    epochs: int,
-    report: Callable[[str], object] = print,
-) -> None:
+def fit(private: Private, *, epochs: int, report: Callable[[str], object] = print) -> None:
     """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far."""
     device = next(private.model.parameters()).device
     for epoch in range(1, validation.whole_number("epochs", epochs) + 1):
