@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import lessnoise as ln
-from lessnoise.ledger import picture
-from lessnoise.ledger.history import history
+from lessnoise.ledger import draw_spending, history
 
 START = 1.8e9  # so that the picture does not depend on the day it is made
 
@@ -28,7 +27,7 @@ def main() -> None:
                 ledger.spend(survey)
         with Path(__file__).with_name("ledger.png").open("wb") as file:
             moments = [replace(m, time=START + 86400.0 * m.records) for m in history(ledger, points=100)]
-            picture.draw_spending(moments, ledger.budget, file, ".png")
+            draw_spending(moments, ledger.budget, file, ".png")
 
 
 if __name__ == "__main__":

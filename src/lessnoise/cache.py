@@ -61,7 +61,7 @@ def save(question: dict[str, Any], answer: dict[str, Any]) -> None:
         return
     with contextlib.suppress(OSError, LessnoiseError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_together({path: lambda file: file.write(text)}, force=True)
+        files.write_together({path: files.writer(text)}, force=True)
 
 
 def _read(path: Path) -> bytes:

@@ -94,14 +94,14 @@ class Staged:
         placed: list[Path] = []
         if self.force and others:
             last.unlink(missing_ok=True)
-            _sync([last])
+            sync_names([last])
         try:
             for path, temporary in self.temporary.items():
                 if path == last:
-                    _sync(placed)
+                    sync_names(placed)
                 _place(temporary, path, self.force)
                 placed.append(path)
-            _sync([last])
+            sync_names([last])
         except BaseException:
             if not (self.keep and self.force):
                 for path in placed:
@@ -227,7 +227,7 @@ def _same(path: Path, other: Path) -> bool:
         return False
 
 
-def _sync(paths: Iterable[Path]) -> None:
+def sync_names(paths: Iterable[Path]) -> None:
     """Bring the names of files to the disk, where the system can."""
     for folder in {path.parent for path in paths}:
         with contextlib.suppress(OSError):

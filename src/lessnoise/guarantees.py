@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise._display import Plotted, Shown
 from lessnoise.errors import InvalidInput
 from lessnoise.text import down, up
@@ -45,16 +46,15 @@ class Guarantee(Shown):
     neighbours: Neighbours = Neighbours.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", validation.nonnegative_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", _delta_up_to_one(self.delta))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        epsilon, delta = validation.nonnegative_epsilon(self.epsilon), _delta_up_to_one(self.delta)
+        settle(self, epsilon=epsilon, delta=delta, neighbours=Neighbours.of(self.neighbours))
 
     def __str__(self) -> str:
         return f"({up(self.epsilon)}, {up(self.delta)})-DP under {self.neighbours.value}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours.value}
+        return {**asdict(self), "neighbours": self.neighbours.value}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -71,10 +71,6 @@ class Claim(Guarantee):
     def __post_init__(self) -> None:
         Guarantee.__post_init__(self)
         validation.text("source", self.source)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**Guarantee.to_dict(self), "source": self.source}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Bracket(Shown):
         for end in ("lower", "upper"):
             value = getattr(self, end)
             special = isinstance(value, float) and not math.isfinite(value)  # an infinite epsilon; nan is refused below
-            object.__setattr__(self, end, value if special else validation.number(end, value))
+            settle(self, **{end: value if special else validation.number(end, value)})
         if not self.lower <= self.upper:
             raise InvalidInput(f"lower={self.lower} exceeds upper={self.upper}: swap the ends of the bracket.")
 

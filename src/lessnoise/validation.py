@@ -21,6 +21,8 @@ from lessnoise.harmless import shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from lessnoise._common import Array, BoolArray
+
 MAX_DIMENSION = 10**12
 MAX_AXES = 32  # of a NumPy array, in every version
 SMALLEST_EPSILON = 1e-300
@@ -51,19 +53,14 @@ def number(name: str, value: object, towards: float | None = None) -> float:
     return result
 
 
-def positive(name: str, value: object, towards: float | None = None) -> float:
-    """A finite number above zero."""
+def positive(name: str, value: object, towards: float | None = None, example: str = "a positive number") -> float:
+    """A finite number above zero. Subnormal ones have few digits, and everything computed from them fewer."""
     result = number(name, value, towards)
     if result <= 0.0:
-        raise InvalidInput(f"{name}={shown(value)} must be above 0: pass a positive number.")
-    return _normal(name, result)
-
-
-def _normal(name: str, value: float) -> float:
-    """Subnormal numbers have few digits, and everything computed from them fewer."""
-    if value < sys.float_info.min:
-        raise InvalidInput(f"{name}={value} is too small to compute with: state everything in other units.")
-    return value
+        raise InvalidInput(f"{name}={shown(value)} must be above 0: pass {example}.")
+    if result < sys.float_info.min:
+        raise InvalidInput(f"{name}={result} is too small to compute with: state everything in other units.")
+    return result
 
 
 def epsilon(value: object, name: str = "epsilon") -> float:
@@ -84,11 +81,7 @@ def nonnegative_epsilon(value: object, name: str = "epsilon") -> float:
 
 def delta(value: object, name: str = "delta") -> float:
     """A failure probability for calibration, strictly between 0 and 1; never rounded up."""
-    result = number(name, value, -math.inf)
-    if not 0.0 < result < 1.0:
-        raise InvalidInput(
-            f"{name}={shown(value)} must lie strictly between 0 and 1: pass a small probability, such as 1e-6."
-        )
+    result = probability(name, value, "a small probability, such as 1e-6", -math.inf)
     if result < SMALLEST_DELTA:
         raise InvalidInput(f"{name}={shown(value)} is below {SMALLEST_DELTA}: pass a larger one, or use pure privacy.")
     return result
@@ -102,9 +95,11 @@ def delta_or_zero(value: object, name: str = "delta") -> float:
     return result
 
 
-def probability(name: str, value: object, example: str = "0.5 for the median, say") -> float:
+def probability(
+    name: str, value: object, example: str = "0.5 for the median, say", towards: float | None = None
+) -> float:
     """A number strictly between 0 and 1."""
-    result = number(name, value)
+    result = number(name, value, towards)
     if not 0.0 < result < 1.0:
         raise InvalidInput(f"{name}={shown(value)} must lie strictly between 0 and 1: pass {example}.")
     return result
@@ -112,12 +107,7 @@ def probability(name: str, value: object, example: str = "0.5 for the median, sa
 
 def sensitivity(value: object, name: str = "sensitivity") -> float:
     """How far one individual can move the value: finite and above zero; never rounded down."""
-    result = number(name, value, math.inf)
-    if result <= 0.0:
-        raise InvalidInput(
-            f"{name}={shown(value)} must be above 0: pass the largest change that one individual can cause."
-        )
-    return _normal(name, result)
+    return positive(name, value, math.inf, "the largest change that one individual can cause")
 
 
 def shape(value: object, name: str = "shape") -> tuple[int, ...]:
@@ -189,13 +179,12 @@ def real_array(
     kinds: str = "iuf",
     form: str = _FORM,
     repair: str = "clean or clip the value before release.",
-) -> NDArray[np.float64]:
+) -> Array:
     """A finite real array of any shape, as float64; ``kinds`` are the NumPy kinds of dtype that will do."""
     converted = floats(numeric_array(value, name, kinds, form), name)
     finite = np.isfinite(converted)
     if not finite.all():
-        place = _first(~finite)
-        raise InvalidInput(f"{_entry(name, place)}={converted[place]} is not finite: {repair}")
+        raise InvalidInput(f"{_first(name, converted, ~finite)} is not finite: {repair}")
     return converted
 
 
@@ -207,7 +196,7 @@ def numeric_array(value: ArrayLike, name: str = "value", kinds: str = "iuf", for
     return result
 
 
-def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
+def floats(values: NDArray[Any], name: str = "value") -> Array:
     """The same numbers as float64, or none: rounded ones of neighbours could lie further apart than they do.
 
     >>> floats(np.array([2**53 + 1]))
@@ -216,9 +205,9 @@ def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
     lessnoise.errors.InvalidInput: value[0]=9007199254740993 is beyond 2^53, where float64 skips whole numbers: ...
     """
     if values.dtype.kind in "iuO" and values.size and not -WHOLE <= int(values.min()) <= int(values.max()) <= WHOLE:
-        place = _first((values > WHOLE) | (values < -WHOLE))
+        beyond = (values > WHOLE) | (values < -WHOLE)
         raise InvalidInput(
-            f"{_entry(name, place)}={values[place]} is beyond 2^53, where float64 skips whole numbers: subtract a "
+            f"{_first(name, values, beyond)} is beyond 2^53, where float64 skips whole numbers: subtract a "
             "public number first, divide by one, or use integer noise (discrete_gaussian)."
         )
     with np.errstate(over="ignore"):
@@ -226,20 +215,17 @@ def floats(values: NDArray[Any], name: str = "value") -> NDArray[np.float64]:
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         wrong = (converted != values) & ~np.isnan(values)
         if wrong.any():
-            place = _first(wrong)
             raise InvalidInput(
-                f"{_entry(name, place)}={values[place]} lies between two numbers of float64: convert the value to "
+                f"{_first(name, values, wrong)} lies between two numbers of float64: convert the value to "
                 "float64 before its sensitivity is computed."
             )
     return converted
 
 
-def _first(wrong: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.argwhere(wrong)[0])
-
-
-def _entry(name: str, place: tuple[int, ...]) -> str:
-    return f"{name}{list(place)}" if place else name
+def _first(name: str, values: NDArray[Any], wrong: BoolArray) -> str:
+    """The first entry that is wrong, as ``name[place]=value``."""
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"{name}{list(place) if place else ''}={values[place]}"
 
 
 def _as_array(value: ArrayLike, name: str, form: str = _FORM) -> NDArray[Any]:
@@ -297,11 +283,18 @@ def text(name: str, value: object) -> str:
     """A str that every file and terminal can hold: no half of a surrogate pair."""
     if not isinstance(value, str):
         raise InvalidInput(f"{name}={shown(value)} is not text: pass a str.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{name}={shown(value)} is not valid Unicode: pass text without lone surrogates.") from None
+    if not is_unicode(value):
+        raise InvalidInput(f"{name}={shown(value)} is not valid Unicode: pass text without lone surrogates.")
     return value
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a str can be stored at all: one with half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def entries(name: str, value: object) -> tuple[Any, ...]:
@@ -365,11 +358,8 @@ def fields(
     missing = [field for field in names if field not in values]
     if missing:
         raise InvalidInput(f"{name} lacks {', '.join(map(repr, missing))}: pass all that to_dict returned.")
-    extra = set(values) - {
-        *names,
-        *(values if optional is None else optional),
-        *(() if schema is None else ("schema",)),
-    }
+    known = {*names, *(values if optional is None else optional), *(() if schema is None else ("schema",))}
+    extra = set(values) - known
     if extra:
         some = ", ".join(shown(field) for field in sorted(extra, key=str)[:3])
         raise InvalidInput(f"{name} has {some}, which it does not know: pass only what to_dict returned.")
@@ -387,7 +377,7 @@ def shaped_array(value: ArrayLike, expected: tuple[int, ...], name: str = "value
     return result if result.dtype == np.float32 else floats(result, name)
 
 
-def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> NDArray[np.float64]:
+def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> Array:
     """A finite real array of exactly the expected shape, as float64."""
     return fitting(real_array(value, name), expected, name)
 

@@ -28,7 +28,7 @@ from lessnoise.mechanism.sampling import grid_step, prepare_noise
 from lessnoise.noise import Grid, Stream
 from lessnoise.pca import PrivateCovariance, PrivatePCA
 from lessnoise.pca.estimators import SAMPLED
-from lessnoise.pca.release import MATRIX, PUBLISHED, PURE
+from lessnoise.pca.noisy_moments import MATRIX, PUBLISHED, PURE
 from tests.helpers.attack import reachable
 
 SIGMAS = 8.0

@@ -11,6 +11,7 @@ projection     position along the line from the neighbour to the value
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,11 @@ def resolve(
         raise InvalidInput(f'attacks=() is empty: pass "all" or some of {", ".join(NAMES)}, or a function.')
     found: dict[str, Attack] = {}
     for one in wanted:
-        for attack in _named(one, law, value, neighbour, output_shape):
+        if not callable(one):
+            validation.choice("attacks", one, ("all", *NAMES))
+        names = NAMES if one == "all" else (one,)
+        for name in names:
+            attack = custom(one) if callable(one) else _built_in(name, law, value, neighbour, output_shape)
             if attack.name in found:
                 raise InvalidInput(f"attacks has {attack.name!r} twice: give each attack once, under its own name.")
             if attack.unfit and one != "all":
@@ -127,16 +132,6 @@ def resolve(
     return fit, unfit
 
 
-def _named(
-    one: object, law: Law | None, value: Array, neighbour: Array, output_shape: tuple[int, ...]
-) -> Iterable[Attack]:
-    if callable(one):
-        return [custom(one)]
-    validation.choice("attacks", one, ("all", *NAMES))
-    names = NAMES if one == "all" else (str(one),)
-    return [_built_in(name, law, value, neighbour, output_shape) for name in names]
-
-
 def _built_in(name: str, law: Law | None, value: Array, neighbour: Array, output_shape: tuple[int, ...]) -> Attack:
     unfit = None
     if output_shape != value.shape:
@@ -146,8 +141,7 @@ def _built_in(name: str, law: Law | None, value: Array, neighbour: Array, output
             return Attack(name, projection, "the densities of a function's outputs are not known")
         if log_density_ratio.dispatch(type(law)) is log_density_ratio.dispatch(object):
             unfit = f"the densities of {type(law).__name__} are not known"
-        known = law
-        return Attack(name, _definite(lambda outputs: likelihood(known, outputs)), unfit, log_odds=True)
+        return Attack(name, _definite(functools.partial(likelihood, law)), unfit, log_odds=True)
     elif name == "rounding" and not (
         np.array_equal(value, np.rint(value)) and np.array_equal(neighbour, np.rint(neighbour))
     ):

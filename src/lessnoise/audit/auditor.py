@@ -21,9 +21,9 @@ from lessnoise.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from lessnoise._common import Array
+    from lessnoise._common import Array, BoolArray, IntArray
     from lessnoise.audit.attacks import Attack
     from lessnoise.guarantees import Guarantee
     from lessnoise.mechanism import Mechanism
@@ -166,7 +166,7 @@ class _Run:
         for index, start in enumerate(range(0, count, self.size)):
             yield stage, index, min(self.size, count - start)
 
-    def batch(self, stage: int, index: int, count: int) -> tuple[list[Array], NDArray[np.bool_]]:
+    def batch(self, stage: int, index: int, count: int) -> tuple[list[Array], BoolArray]:
         """Scores of every attack on fresh releases, and which of these are of the value: a fair coin each.
 
         Each row has the input that its own coin says, so the place of a row tells nothing. Where one call makes many
@@ -204,10 +204,10 @@ class _Run:
             advance()
         return np.concatenate(rows, axis=1), np.concatenate(truths).astype(np.float64)
 
-    def counts(self, count: int, rules: list[list[Rule]], advance: Callable[[], None]) -> NDArray[np.int64]:
+    def counts(self, count: int, rules: list[list[Rule]], advance: Callable[[], None]) -> IntArray:
         """Testing: of each attack and question right guesses, wrong ones, and the squares of batches' surpluses."""
 
-        def judge(task: tuple[int, int, int]) -> NDArray[np.int64]:
+        def judge(task: tuple[int, int, int]) -> IntArray:
             scores, truth = self.batch(*task)
             return np.array(
                 [[_judged(rule, row, truth) for rule in both] for row, both in zip(scores, rules, strict=True)]
@@ -220,7 +220,7 @@ class _Run:
         return total
 
 
-def _judged(rule: Rule, scores: Array, truth: NDArray[np.bool_]) -> tuple[int, int, int]:
+def _judged(rule: Rule, scores: Array, truth: BoolArray) -> tuple[int, int, int]:
     """Right guesses, wrong ones, and the square of the difference."""
     ours, theirs = rule.guesses(scores)
     right = int(np.count_nonzero(ours & truth)) + int(np.count_nonzero(theirs & ~truth))

@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Array
+    from lessnoise._common import Array, BoolArray
 
 
 _SAFE = 1e-9  # relative, added to the beta quantiles: far above their rounding error
@@ -53,7 +51,7 @@ class Rule:
         """How many of the two guesses are ever made."""
         return (self.upper is not None) + (self.lower is not None)
 
-    def guesses(self, scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def guesses(self, scores: Array) -> tuple[BoolArray, BoolArray]:
         """Where it guesses "value", and where "neighbour"."""
         signed = self.sign * scores
         never = np.zeros(scores.shape, dtype=bool)
@@ -206,11 +204,8 @@ def _by_counts(scores: Array, truth: Array, question: Question, tested: int, err
     # As if the test were no longer than the training: large, noisy events must earn their place.
     order = np.argsort(scores, kind="stable")
     scores, truth = scores[order], truth[order]
-    return max(
-        _best_rule(scores, truth, 1.0, question, len(scores), error, noise=1.0),
-        _best_rule(-scores[::-1], truth[::-1], -1.0, question, len(scores), error, noise=1.0),
-        key=lambda found: found[0],
-    )[1]
+    both = [_best_rule(scores, truth, sign, question, len(scores), error, noise=1.0) for sign in (1.0, -1.0)]
+    return max(both, key=lambda found: found[0])[1]
 
 
 def _by_logistic_curve(scores: Array, truth: Array, question: Question, tested: int, error: float) -> Rule:
@@ -222,9 +217,7 @@ def _by_logistic_curve(scores: Array, truth: Array, question: Question, tested: 
     finite = np.clip(scores, inside[0] - 1.0, inside[-1] + 1.0)
     slope, offset = _logistic_fit(finite, truth)
     probable = expit(slope * finite + offset)
-    if slope < 0.0:
-        return _best_rule(-scores[::-1], probable[::-1], -1.0, question, tested, error, noise=0.0)[1]
-    return _best_rule(scores, probable, 1.0, question, tested, error, noise=0.0)[1]
+    return _best_rule(scores, probable, -1.0 if slope < 0.0 else 1.0, question, tested, error, noise=0.0)[1]
 
 
 def _logistic_fit(scores: Array, truth: Array) -> tuple[float, float]:
@@ -250,16 +243,17 @@ def _logistic_fit(scores: Array, truth: Array) -> tuple[float, float]:
 def _best_rule(
     scores: Array, truth: Array, sign: float, question: Question, tested: int, error: float, noise: float
 ) -> tuple[float, Rule]:
-    """Over a grid of thresholds on sorted scores, of which large ones speak for the value.
+    """Over a grid of thresholds on sorted scores, of which large ones (by ``sign``) speak for the value.
 
     ``truth`` may be a probability. ``noise`` counts as that many wrong guesses more than seen, so that a lucky tail is
     not taken for a perfect event.
     """
+    if sign < 0.0:
+        scores, truth = -scores[::-1], truth[::-1]
     count = len(scores)
     ranks = np.unique(np.geomspace(1, count, _THRESHOLDS).astype(np.int64))
-    cuts = np.concatenate(
-        [count - ranks, ranks]
-    )  # fine in both tails; with every upper threshold the lower one next to it
+    # Fine in both tails; with every upper threshold the lower one next to it.
+    cuts = np.concatenate([count - ranks, ranks])
     uppers, lowers = np.unique(scores[cuts[cuts < count]]), np.unique(scores[cuts[cuts > 0] - 1])
     start, stop = np.searchsorted(scores, uppers, "left"), np.searchsorted(scores, lowers, "right")
     of_value = np.concatenate([[0.0], np.cumsum(truth)])

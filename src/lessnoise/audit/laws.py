@@ -1,6 +1,6 @@
 """What an audit asks of a noise law: many draws at once, the ratio of two densities, the worst shift, a distance.
 
-The first three are single-dispatch. A new law needs none of them: it is then drawn one release at a time, and audited
+All of them are single-dispatch. A new law needs none of them: it is then drawn one release at a time, and audited
 without the likelihood attack. To add that to an isotropic law, register one function:
 
     @log_density_ratio.register(MyLaw)
@@ -78,17 +78,20 @@ def _(law: Radial, shape: Shape, count: int, rng: np.random.Generator) -> Array:
         # R = s G^(1/p), G ~ Gamma(k/p) = Gamma(k/p + 1) U^(p/k), which underflows later than G itself.
         order = law.k / law.p
         logs = np.log(rng.standard_gamma(order + 1.0, count)) + np.log1p(-rng.random(count)) / order
-        vectors *= (law.scale * np.exp(logs / law.p) / np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))[:, np.newaxis]
+        _stretch(vectors, law.scale * np.exp(logs / law.p))
     return vectors.reshape(count, *shape)
 
 
 @draw_many.register(Shells)
 def _(law: Shells, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     vectors = rng.standard_normal((count, law.dimension))
-    vectors *= (radius_at(law, 1.0 - rng.random(count)) / np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))[
-        :, np.newaxis
-    ]
+    _stretch(vectors, radius_at(law, 1.0 - rng.random(count)))
     return vectors.reshape(count, *shape)
+
+
+def _stretch(vectors: Array, lengths: Array) -> None:
+    """Give each row its length."""
+    vectors *= (lengths / np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))[:, np.newaxis]
 
 
 @draw_many.register(CorrelatedGaussian)
@@ -238,17 +241,20 @@ def worst_shift(law: Law, shape: Shape, sensitivity: float) -> Array:
     >>> worst_shift(Laplace(1.0), (2,), 3.0)
     array([3., 0.])
     """
+    return _shift(shape, sensitivity)
+
+
+def _shift(shape: Shape, change: float, entries: int = 1) -> Array:
+    """The first so many entries change, by so much each."""
     shift = np.zeros(shape)
-    shift.flat[0] = sensitivity
+    shift.flat[:entries] = change
     return shift
 
 
 @worst_shift.register(Hierarchy)
 def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
-    # Opposite corners share no node of the tree below its root.
-    shift = np.zeros(shape)
-    shift.flat[0] = sensitivity
-    if law.change == "moved":
+    shift = _shift(shape, sensitivity)
+    if law.change == "moved":  # opposite corners share no node of the tree below its root
         shift.flat[0], shift.flat[-1] = 0.5 * sensitivity, -0.5 * sensitivity
     return shift
 
@@ -257,40 +263,28 @@ def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
 @worst_shift.register(Shells)
 def _(law: Law, shape: Shape, sensitivity: float) -> Array:
     # All directions are alike; one of whole numbers lets whole-number attacks join.
-    shift = np.zeros(shape)
-    changed = round(min(sensitivity**2, 2.0 * shift.size))
-    if 1 <= changed <= shift.size and math.isclose(math.sqrt(changed), sensitivity, rel_tol=ROUNDING):
-        shift.flat[:changed] = 1.0
-    else:
-        shift.flat[0] = sensitivity
-    return shift
+    size = math.prod(shape)
+    changed = round(min(sensitivity**2, 2.0 * size))
+    whole = 1 <= changed <= size and math.isclose(math.sqrt(changed), sensitivity, rel_tol=ROUNDING)
+    return _shift(shape, 1.0, changed) if whole else _shift(shape, sensitivity)
 
 
 @worst_shift.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, shape: Shape, sensitivity: float) -> Array:
     budget = squared_budget(sensitivity)
-    shift = np.zeros(shape)
-    if budget <= shift.size:
-        shift.flat[:budget] = 1.0
-    else:
-        shift.flat[0] = math.isqrt(budget)
-    return shift
+    return _shift(shape, 1.0, budget) if budget <= math.prod(shape) else _shift(shape, math.isqrt(budget))
 
 
 @worst_shift.register(GeneralizedGaussian)
 def _(law: GeneralizedGaussian, shape: Shape, sensitivity: float) -> Array:
     # Not proved to be the worst; beyond p = 2 many small changes tell more than one large one.
-    shift = np.zeros(shape)
-    changed = shift.size if law.p > 2.0 else 1
-    shift.flat[:changed] = sensitivity * changed ** (-1.0 / law.p)
-    return shift
+    changed = math.prod(shape) if law.p > 2.0 else 1
+    return _shift(shape, sensitivity * changed ** (-1.0 / law.p), changed)
 
 
 @worst_shift.register(CorrelatedGaussian)
 def _(law: CorrelatedGaussian, shape: Shape, sensitivity: float) -> Array:
-    shift = np.zeros(shape)
-    shift.flat[: worst_vertex(law, shift.size)] = sensitivity
-    return shift
+    return _shift(shape, sensitivity, worst_vertex(law, math.prod(shape)))
 
 
 @worst_shift.register(MatrixGaussian)
@@ -309,6 +303,7 @@ def _least_direction(deviations: Deviations, basis: FrozenMatrix | None) -> Arra
     return direction
 
 
+@functools.singledispatch
 def distance(law: Law, shift: Array) -> float:
     """How far apart two neighbours are, in the norm of the law's sensitivity; infinite if no norm allows it.
 
@@ -318,13 +313,29 @@ def distance(law: Law, shift: Array) -> float:
     flat = shift.ravel()
     if law.norm == "one-sided linf":  # one individual moves all entries the same way
         return math.inf if flat.min() < 0.0 < flat.max() else float(np.abs(flat).max())
-    if isinstance(law, Hierarchy) and law.change == "moved":
-        # A replaced individual takes away at most half of the sensitivity, and adds at most half.
-        return 2.0 * float(max(flat[flat > 0.0].sum(), -flat[flat < 0.0].sum()))
     if law.norm == "outer product":
         return _record_distance(shift)
     order = {"l1": 1.0, "l2": 2.0, "lp": getattr(law, "p", 2.0)}[law.norm]
     return float(np.linalg.norm(flat, order))
+
+
+@distance.register(Hierarchy)
+def _(law: Hierarchy, shift: Array) -> float:
+    if law.change != "moved":
+        return distance.dispatch(object)(law, shift)
+    # A replaced individual takes away at most half of the sensitivity, and adds at most half.
+    return 2.0 * float(max(shift[shift > 0.0].sum(), -shift[shift < 0.0].sum()))
+
+
+@functools.singledispatch
+def covered_distance(law: Law, sensitivity: float) -> float:
+    """How far apart neighbours may be that a sensitivity covers."""
+    return sensitivity
+
+
+@covered_distance.register(DiscreteGaussian)
+def _(law: DiscreteGaussian, sensitivity: float) -> float:
+    return max(sensitivity, math.sqrt(squared_budget(sensitivity)))
 
 
 def _record_distance(shift: Array) -> float:

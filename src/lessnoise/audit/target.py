@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.audit.laws import ROUNDING, distance, release_many, worst_shift
+from lessnoise.audit.laws import ROUNDING, covered_distance, distance, release_many, worst_shift
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
-from lessnoise.mechanism import DiscreteGaussian, Mechanism, integer_array, squared_budget
+from lessnoise.mechanism import Mechanism, integer_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,10 +80,7 @@ def inputs(mechanism: object, value: ArrayLike, neighbour: ArrayLike | None) -> 
             integer_array(first, mechanism.shape)
             integer_array(second, mechanism.shape)
         apart = distance(mechanism.law, second - first)
-        covered = mechanism.sensitivity
-        if isinstance(mechanism.law, DiscreteGaussian):
-            covered = max(covered, math.sqrt(squared_budget(covered)))
-        if apart > covered * (1.0 + ROUNDING):
+        if apart > covered_distance(mechanism.law, mechanism.sensitivity) * (1.0 + ROUNDING):
             raise InvalidInput(
                 f"neighbour lies {apart:g} from value in the {mechanism.law.norm} norm, beyond the mechanism's "
                 f"sensitivity={mechanism.sensitivity:g}: pass two inputs that the claim covers."
@@ -109,11 +106,7 @@ def guarantee(mechanism: object, claim: Guarantee | tuple[float, float] | None) 
 def target_of(mechanism: object) -> Target:
     """A description or a function, ready to be released many times."""
     if isinstance(mechanism, Mechanism):
-        described = mechanism
-
-        def release(value: Array, count: int, rng: np.random.Generator) -> Array:
-            return release_many(described.law, value, count, rng)
-
+        release = functools.partial(release_many, mechanism.law)
         return Target(mechanism.name, release, mechanism.law, parallel=True, calls=Calls.MANY)
     if not callable(mechanism):
         raise InvalidInput(f"mechanism={mechanism!r} is neither a Mechanism nor a function: pass one of them.")

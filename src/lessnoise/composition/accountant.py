@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lessnoise.composition.convolution import MOST_POINTS, LatticeSum, Terms, tilted, window
+from lessnoise.composition.convolution import MOST_POINTS, LatticeSum, LossTerms, tilted, window
 from lessnoise.composition.curve_points import MOST_POINTS as MOST_SAMPLES
 from lessnoise.composition.discretize import optimistic_hull, pessimistic, snap, unsnapped
 from lessnoise.guarantees import Bracket
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lessnoise._common import Array
     from lessnoise.composition.curve_points import Samples
 
-    Choice = Callable[[Terms], float]  # of theta, for the terms at hand
+    Choice = Callable[[LossTerms], float]  # of theta, for the terms at hand
 
 _ROUNDS = 24
 _TOLERANCE = 0.004  # of ln(delta)
@@ -161,7 +161,7 @@ class Accountant:
         least = max(-(pess.cumulant(-s) - math.log(size) + 25.0) / s for s in pess.scales())
         return max(at, 0.0) + 25.0 - math.log(size) - min(least, 0.0)
 
-    def _terms(self, backwards: bool, cap: float, step: float | None = None) -> tuple[Terms, Terms]:
+    def _terms(self, backwards: bool, cap: float, step: float | None = None) -> tuple[LossTerms, LossTerms]:
         """Pessimistic and optimistic losses of each step; with ``step``, at its multiples only.
 
         Losses beyond the cap count as infinite on the pessimistic side, and as the cap on the optimistic one.
@@ -174,11 +174,11 @@ class Accountant:
             pess.append(pessimistic(x, upper))
             hull = optimistic_hull(x, lower, upper, min(floor, float(lower[-1])))
             opt.append(unsnapped(*hull) if step is None else snap(*hull, step))
-        terms = Terms(pess, self.counts), Terms(opt, self.counts)
+        terms = LossTerms(pess, self.counts), LossTerms(opt, self.counts)
         return (terms[0].reversed(), terms[1].reversed()) if backwards else terms
 
     def _refine(
-        self, pess: Terms, opt: Terms, theta: float, allowed: float, backwards: bool, limits: list[int]
+        self, pess: LossTerms, opt: LossTerms, theta: float, allowed: float, backwards: bool, limits: list[int]
     ) -> bool:
         """Halve the cells that blur the answer most; False if all together blur it little, or nothing can be done.
 
@@ -200,7 +200,7 @@ class Accountant:
             if bulk:
                 cost *= count / (12.0 * variance)
             else:
-                gap = Terms([upper], [count]).cumulant(theta) - Terms([lower], [count]).cumulant(theta)
+                gap = LossTerms([upper], [count]).cumulant(theta) - LossTerms([lower], [count]).cumulant(theta)
                 cost *= gap / max(float(cost.sum()), 1e-300)
             shares.append((x, cost))
         if sum(float(cost.sum()) for _, cost in shares) <= allowed:
@@ -217,7 +217,9 @@ class Accountant:
                 changed |= len(sample.known) > before
         return changed
 
-    def _on_lattice(self, cap: float, choose: Choice, allowed: float, backwards: bool) -> tuple[float, Terms, Terms]:
+    def _on_lattice(
+        self, cap: float, choose: Choice, allowed: float, backwards: bool
+    ) -> tuple[float, LossTerms, LossTerms]:
         """The coarsest lattice that keeps the bounds about as close, within MOST_POINTS in the window."""
         rough, fine = self._terms(backwards, cap)
         theta = choose(rough.with_infinite_at_end())
@@ -226,7 +228,7 @@ class Accountant:
         finest = math.floor(math.log2(cell)) - _FINER
         low, high = window(rough, choose(rough))
         exponent = math.ceil(math.log2(max((high - low) / _FEWEST_POINTS, 2.0**finest)))
-        best: tuple[float, Terms, Terms] | None = None
+        best: tuple[float, LossTerms, LossTerms] | None = None
         while True:
             step = 2.0**exponent
             terms = self._terms(backwards, cap, step)
@@ -249,7 +251,7 @@ def _lattice_points(x: Array, lower: Array, upper: Array, step: float) -> tuple[
     return x[on], lower[on], upper[on]
 
 
-def _distance(terms: tuple[Terms, Terms], theta: float) -> float:
+def _distance(terms: tuple[LossTerms, LossTerms], theta: float) -> float:
     """How far the two cumulants are apart, infinite losses taken for the largest finite one.
 
     At the tilt itself; where delta is near 1, so that the tilt is near 0 and says nothing, a deviation either side.
@@ -260,7 +262,7 @@ def _distance(terms: tuple[Terms, Terms], theta: float) -> float:
     return max(abs(upper.cumulant(point) - lower.cumulant(point)) for point in points)
 
 
-def _points(terms: tuple[Terms, Terms], choose: Choice, step: float) -> float:
+def _points(terms: tuple[LossTerms, LossTerms], choose: Choice, step: float) -> float:
     """Number of lattice points in the larger of the two windows."""
     return max(high - low for low, high in (window(part, choose(part)) for part in terms)) / step + 8.0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lessnoise._common import Array
-    from lessnoise.composition.discretize import Losses
+    from lessnoise.composition.discretize import DiscreteLosses
 
 
 MOST_POINTS = 2**21
@@ -30,19 +30,19 @@ _MARGIN_EACH = 1e-14  # relative, for each loss: its share of the error of e^K
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class LossTerms:
     """Independent losses: each with the number of times that it occurs."""
 
-    losses: Sequence[Losses]
+    losses: Sequence[DiscreteLosses]
     counts: Sequence[int]
 
-    def reversed(self) -> Terms:
+    def reversed(self) -> LossTerms:
         """The pairs (Q, P)."""
-        return Terms([losses.reversed() for losses in self.losses], self.counts)
+        return LossTerms([losses.reversed() for losses in self.losses], self.counts)
 
-    def with_infinite_at_end(self) -> Terms:
+    def with_infinite_at_end(self) -> LossTerms:
         """Infinite losses taken for the largest finite one, for estimates."""
-        return Terms([losses.with_infinite_at_end() for losses in self.losses], self.counts)
+        return LossTerms([losses.with_infinite_at_end() for losses in self.losses], self.counts)
 
     def cumulant(self, theta: float) -> float:
         """K(theta) = ln E[e^(theta L); L finite] of the sum."""
@@ -117,7 +117,7 @@ def _length(vector: Array) -> float:
     return math.sqrt(float(np.square(vector).sum()))
 
 
-def tilted(losses: Losses, theta: float) -> Array:
+def tilted(losses: DiscreteLosses, theta: float) -> Array:
     """Masses p e^(theta x), normalised."""
     exponent = theta * losses.x
     with np.errstate(divide="ignore"):
@@ -126,7 +126,7 @@ def tilted(losses: Losses, theta: float) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def _log_moment(losses: Losses, theta: float) -> float:
+def _log_moment(losses: DiscreteLosses, theta: float) -> float:
     with np.errstate(divide="ignore"):
         exponent = theta * losses.x + np.log(losses.p)
     peak = float(exponent.max())
@@ -145,7 +145,7 @@ def _falling_root(function: Callable[[float], float], unit: float) -> float:
 _FACTORS = (0.3, 0.6, 1.0, 1.5, 2.2, 3.2, 4.5, 6.0, 8.0, 11.0, 16.0, 24.0)
 
 
-def window(terms: Terms, theta: float) -> tuple[float, float]:
+def window(terms: LossTerms, theta: float) -> tuple[float, float]:
     """Losses between which all but _WINDOW_TAIL of the tilted sum lies, on either side (Chernoff)."""
     start, cost = terms.cumulant(theta), -math.log(_WINDOW_TAIL)
     low, high = terms.smallest, terms.largest
@@ -160,7 +160,7 @@ def window(terms: Terms, theta: float) -> tuple[float, float]:
 class LatticeSum:
     """The law of the sum, tilted by theta, on multiples of ``step``; every loss of the terms is one of them."""
 
-    def __init__(self, terms: Terms, step: float, theta: float) -> None:
+    def __init__(self, terms: LossTerms, step: float, theta: float) -> None:
         from scipy.fft import irfft, rfft
 
         self.theta = theta

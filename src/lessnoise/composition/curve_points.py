@@ -72,10 +72,8 @@ class Samples:
             return Bracket(lower, min(upper, 1.0))
         behind = self._rounded(-epsilon, self._excess(-epsilon))
         scale = math.exp(min(epsilon, 700.0))
-        lower, upper = (
-            max(lower, behind[0] * scale * (1.0 - 8 * _ULP)),
-            max(upper, behind[1] * scale * (1.0 + 8 * _ULP)),
-        )
+        lower = max(lower, behind[0] * scale * (1.0 - 8 * _ULP))
+        upper = max(upper, behind[1] * scale * (1.0 + 8 * _ULP))
         return Bracket(lower, min(upper, 1.0))
 
     def extend(self, tail: float) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise._display import Plotted
 from lessnoise._later import offers
-from lessnoise.composition.curves import Step, delta_of_steps, epsilon_of_steps, within
+from lessnoise.composition.steps import Step, delta_of_steps, epsilon_of_steps, within
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.harmless import shown
@@ -33,8 +35,8 @@ class Part:
             raise InvalidInput(
                 f"mechanism={shown(self.mechanism)} is not a mechanism: build one, e.g. with l2_mechanism."
             )
-        object.__setattr__(self, "rate", _sampling_rate(self.rate, self.mechanism))
-        object.__setattr__(self, "count", validation.whole_number("count", self.count))
+        rate = _sampling_rate(self.rate, self.mechanism)
+        settle(self, rate=rate, count=validation.whole_number("count", self.count))
         if self.count > _MOST_STEPS:
             raise InvalidInput(f"count={shown(self.count)} exceeds {_MOST_STEPS}: compose fewer releases.")
 
@@ -83,11 +85,10 @@ class Composition(Plotted):
                 f"neighbours={sorted(relation.value for relation in relations)} differ between the parts: "
                 "state all sensitivities for one neighbouring relation."
             )
-        counts: dict[Part, int] = {}
+        counts: Counter[Part] = Counter()
         for part in parts:
-            one = replace(part, count=1)
-            counts[one] = counts.get(one, 0) + part.count
-        object.__setattr__(self, "parts", tuple(replace(one, count=count) for one, count in counts.items()))
+            counts[replace(part, count=1)] += part.count
+        settle(self, parts=tuple(replace(one, count=count) for one, count in counts.items()))
 
     @property
     def neighbours(self) -> Neighbours:
@@ -153,10 +154,9 @@ class Composition(Plotted):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The kinds of steps in an order of their own, so that equal sets of releases have equal curves."""
-        merged: dict[Step, int] = {}
+        merged: Counter[Step] = Counter()
         for part in self.parts:
-            one = part.step._replace(times=1)
-            merged[one] = merged.get(one, 0) + part.count
+            merged[part.step._replace(times=1)] += part.count
         steps = [step._replace(times=count) for step, count in merged.items()]
         return tuple(sorted(steps, key=lambda step: (step.dimension, step.sensitivity, step.rate, repr(step.law))))
 

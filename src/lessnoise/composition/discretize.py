@@ -31,7 +31,7 @@ _SPAN = 600.0  # e^x beyond this is out of range of doubles
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
+class DiscreteLosses:
     """P-masses at finite losses, and the masses at infinite loss of P, and of Q for the pair read backwards."""
 
     x: Array
@@ -39,26 +39,26 @@ class Losses:
     infinite: float
     infinite_reversed: float
 
-    def with_infinite_at_end(self) -> Losses:
+    def with_infinite_at_end(self) -> DiscreteLosses:
         """Infinite losses taken for the largest finite one, for estimates."""
         p = self.p.copy()
         p[-1] += self.infinite
-        return Losses(self.x, p, 0.0, self.infinite_reversed)
+        return DiscreteLosses(self.x, p, 0.0, self.infinite_reversed)
 
-    def reversed(self) -> Losses:
+    def reversed(self) -> DiscreteLosses:
         """The pair (Q, P)."""
         with np.errstate(under="ignore"):
             q = self.p * np.exp(-np.clip(self.x, -_SPAN, _SPAN))
-        return Losses(-self.x[::-1], q[::-1], self.infinite_reversed, self.infinite)
+        return DiscreteLosses(-self.x[::-1], q[::-1], self.infinite_reversed, self.infinite)
 
 
-def pessimistic(x: Array, upper: Array) -> Losses:
+def pessimistic(x: Array, upper: Array) -> DiscreteLosses:
     """Losses whose curve is the chords of upper ends; ``x`` is sorted and holds 0."""
     kept = _hull(x, upper)
     x, upper = x[kept], upper[kept]
     mass, error = _masses(x, upper)
     left = float(upper[0]) * math.exp(min(-float(x[0]), _SPAN)) * (1.0 + _MASS_ERROR)
-    return Losses(x, np.maximum(mass, 0.0) + error, float(upper[-1]), min(left, 1.0))
+    return DiscreteLosses(x, np.maximum(mass, 0.0) + error, float(upper[-1]), min(left, 1.0))
 
 
 def optimistic_hull(x: Array, lower: Array, upper: Array, floor: float) -> tuple[Array, Array]:
@@ -86,7 +86,7 @@ def optimistic_hull(x: Array, lower: Array, upper: Array, floor: float) -> tuple
     return xs[kept], values[kept]
 
 
-def snap(x: Array, values: Array, step: float) -> Losses:
+def snap(x: Array, values: Array, step: float) -> DiscreteLosses:
     """Optimistic losses at multiples of ``step``: tangents from each to the hull, each ended just past its touch."""
     floor = float(values[-1])
     while True:
@@ -108,8 +108,8 @@ def snap(x: Array, values: Array, step: float) -> Losses:
     positions, excess = np.array(knots), np.array(levels)
     mass, error = _masses(positions, excess)
     if bool((mass < -error).any()):  # rounding spoilt the shape: fall back
-        return Losses(np.zeros(1), np.ones(1), 0.0, 0.0)
-    return Losses(positions, np.maximum(mass - error, 0.0), floor, 0.0)
+        return DiscreteLosses(np.zeros(1), np.ones(1), 0.0, 0.0)
+    return DiscreteLosses(positions, np.maximum(mass - error, 0.0), floor, 0.0)
 
 
 def _tangents(points: list[float], heights: list[float], step: float) -> tuple[list[float], list[float], float | None]:
@@ -137,10 +137,10 @@ def _tangents(points: list[float], heights: list[float], step: float) -> tuple[l
     return knots, levels, None
 
 
-def unsnapped(x: Array, values: Array) -> Losses:
+def unsnapped(x: Array, values: Array) -> DiscreteLosses:
     """Optimistic losses at the vertices themselves."""
     mass, error = _masses(x, values)
-    return Losses(x, np.maximum(mass - error, 0.0), float(values[-1]), 0.0)
+    return DiscreteLosses(x, np.maximum(mass - error, 0.0), float(values[-1]), 0.0)
 
 
 def _masses(x: Array, excess: Array) -> tuple[Array, Array]:

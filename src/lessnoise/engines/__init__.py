@@ -4,9 +4,8 @@ Every engine does the same: drop the rows that do not count, choose a user's row
 ``query.partial``. The sums are integers, so the answer is the same everywhere.
 """
 
-from lessnoise.engines.checks import engine_errors, require
-from lessnoise.engines.files import file_columns, found_files
+from lessnoise.engines.data_files import file_columns, found_files
+from lessnoise.engines.engine import ENGINES, answer, engine_errors, engine_name, require
 from lessnoise.engines.postgres import Postgres
-from lessnoise.engines.run import ENGINES, answer, engine_name
 
 __all__ = ["ENGINES", "Postgres", "answer", "engine_errors", "engine_name", "file_columns", "found_files", "require"]

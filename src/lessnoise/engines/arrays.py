@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines.checks import check_kinds, partial, places, wanted
+from lessnoise.engines.engine import check_kinds, partial, places, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT, is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Query, Unit
 
 _KINDS = {"f": NUMBER, "b": NUMBER, "i": INTEGER, "u": INTEGER, "U": TEXT, "T": TEXT}
 _MOST_AS_FLOAT = 2.0**53  # beyond it whole numbers have met already
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Add up blocks of rows."""
     if isinstance(data, np.ndarray):
         columns = named(query, data, unit)

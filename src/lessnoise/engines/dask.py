@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines import files, tables
+from lessnoise.engines import arrow_tables, data_files
 from lessnoise.engines.arrays import bounded
-from lessnoise.engines.checks import engine_errors, fresh, partial, places, require, wanted
+from lessnoise.engines.engine import engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query import INTEGER, NUMBER, TEXT
+from lessnoise.query import INTEGER, NUMBER, TEXT, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
-    from lessnoise.query import Query, Unit
+    from lessnoise._common import IntArray, Progress
+    from lessnoise.query import Unit
 
 _FAN_IN = 8
 _TYPES = {NUMBER: "float64", INTEGER: "int64", TEXT: "object"}
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Map the partial sums over the partitions and combine them, eight at a time."""
     dask, _ = require("dask", "dask"), require("dask.dataframe", "dask")
     with engine_errors("Dask", data):
@@ -36,15 +34,15 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         else:
             sums = [dask.delayed(_sum_of_users)(query, part, unit) for part in _by_user(dask, query, parts, unit)]
         while len(sums) > 1:
-            sums = [dask.delayed(_combined)(query, sums[at : at + _FAN_IN]) for at in range(0, len(sums), _FAN_IN)]
-        found: NDArray[np.int64] = dask.compute(sums[0])[0] if sums else query.zero()
+            sums = [dask.delayed(Query.sum_of)(query, sums[at : at + _FAN_IN]) for at in range(0, len(sums), _FAN_IN)]
+        found: IntArray = dask.compute(sums[0])[0] if sums else query.zero()
         return found
 
 
 def _parts(query: Query, data: Any, unit: Unit) -> list[Any]:  # noqa: ANN401
     """The partitions of a Dask data frame, with the wanted columns alone; or pieces of the files that a path names."""
     if isinstance(data, (str, Path)):
-        return list(files.pieces(files.found_files(data)[0], query, unit))
+        return list(data_files.pieces(data_files.found_files(data)[0], query, unit))
     if type(data).__module__.split(".")[0] not in ("dask", "dask_expr"):
         raise InvalidInput(f"data of type {type(data).__name__} is not on Dask: pass a Dask data frame or a path.")
     labels = list(data.columns)
@@ -61,8 +59,7 @@ def _by_user(dask: Any, query: Query, parts: list[Any], unit: Unit) -> list[Any]
     import pandas
     from dask import dataframe
 
-    types = [*(_TYPES[kind] for kind in query.kinds.values()), _TYPES[TEXT]]
-    names = fresh(query, unit)
+    names, types = fresh(query, unit), typed(query, unit, _TYPES)
     empty = pandas.DataFrame({name: pandas.Series(dtype=found) for name, found in zip(names, types, strict=True)})
     kept = [dask.delayed(_counted_rows)(query, part, unit, empty) for part in parts]
     if not kept:
@@ -73,17 +70,14 @@ def _by_user(dask: Any, query: Query, parts: list[Any], unit: Unit) -> list[Any]
 
 def _batches(query: Query, part: Any, unit: Unit) -> Iterator[Any]:  # noqa: ANN401
     """Arrow batches of the wanted columns, under fresh names."""
-    if isinstance(part, files.Piece):
-        return files.read(part, query, unit)
-    reader: Iterator[Any] = tables.reader(query, part, unit)
+    if isinstance(part, data_files.Piece):
+        return data_files.read(part, query, unit)
+    reader: Iterator[Any] = arrow_tables.reader(query, part, unit)
     return reader
 
 
-def _sum_of_rows(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
-    result = query.zero()
-    for batch in _batches(query, part, unit):
-        result = query.combine(result, partial(query, batch))
-    return result
+def _sum_of_rows(query: Query, part: Any, unit: Unit) -> IntArray:  # noqa: ANN401
+    return query.sum_of(partial(query, batch) for batch in _batches(query, part, unit))
 
 
 def _counted_rows(query: Query, part: Any, unit: Unit, empty: Any) -> Any:  # noqa: ANN401
@@ -100,16 +94,9 @@ def _counted_rows(query: Query, part: Any, unit: Unit, empty: Any) -> Any:  # no
     return kept[-1] if len(kept) == 2 else pandas.concat(kept, ignore_index=True)
 
 
-def _sum_of_users(query: Query, part: Any, unit: Unit) -> NDArray[np.int64]:  # noqa: ANN401
+def _sum_of_users(query: Query, part: Any, unit: Unit) -> IntArray:  # noqa: ANN401
     columns = {
         name: part.iloc[:, place].to_numpy(dtype=None if query.kinds.get(name) in (NUMBER, INTEGER) else object)
         for place, name in enumerate(wanted(query, unit))
     }
     return partial(query, bounded(query, columns, unit))
-
-
-def _combined(query: Query, parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    result = query.zero()
-    for part in parts:
-        result = query.combine(result, part)
-    return result

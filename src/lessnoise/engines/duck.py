@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines import arrays, duck_sql, files, tables
-from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require
+from lessnoise.engines import arrays, arrow_tables, data_files, duck_sql
+from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed
 from lessnoise.engines.postgres import Postgres
 from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, TEXT, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Query, Unit
 
 _VALUES = 1 << 20  # per batch
 _VIEW = "source"
+_CASTS = {NUMBER: "::DOUBLE", INTEGER: "", TEXT: ""}
 _INTEGERS = frozenset(
     f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 )
@@ -39,7 +38,7 @@ _SETTINGS = {
 }
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Counts as one GROUP BY; other queries as partial sums over Arrow batches."""
     duckdb, _ = require("duckdb", "data"), require("pyarrow.dataset", "data")
     with contextlib.ExitStack() as stack:
@@ -56,22 +55,19 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         return _streamed(connection, query, duck_sql.used_rows(query, source, unit), progress)
 
 
-def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) -> IntArray:  # noqa: ANN401
     with _watched(connection, progress):
         found = connection.execute(sql).fetchnumpy()
     wider = np.zeros([size + 1 for size in query.shape], dtype=np.int64)
     wider.ravel()[found["cell"].astype(np.int64)] = found["rows"].astype(np.int64)
     for axis, size in enumerate(query.shape):  # what lies on the last edge belongs to the last cell
-        last = [slice(None)] * wider.ndim
-        last[axis] = slice(size - 1, size)
-        beyond = list(last)
-        beyond[axis] = slice(size, None)
-        wider[tuple(last)] += wider[tuple(beyond)]
+        along = np.moveaxis(wider, axis, 0)
+        along[size - 1] += along[size]
         wider = np.delete(wider, size, axis=axis)
     return np.ascontiguousarray(wider)
 
 
-def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def _streamed(connection: Any, query: Query, sql: str, progress: Progress) -> IntArray:  # noqa: ANN401
     result, rows = query.zero(), 0
     # A batch has at least as many values as what it is added to.
     size = max(1024, max(_VALUES, result.size) // len(query.columns))
@@ -87,17 +83,18 @@ def _source(connection: Any, query: Query, data: Any, unit: Unit, stack: context
     import pyarrow
 
     if isinstance(data, (str, Path)):
-        found, form = files.found_files(data)
+        found, form = data_files.found_files(data)
         if form == "parquet":
             return _parquet(connection, query, [_named_plainly(file, stack) for file in found], unit)
-        rows = (batch for piece in files.pieces(found, query, unit) for batch in files.read(piece, query, unit))
-        reader = pyarrow.RecordBatchReader.from_batches(files.csv_schema(query, unit), rows)
+        parts = data_files.pieces(found, query, unit)
+        rows = (batch for part in parts for batch in data_files.read(part, query, unit))
+        reader = pyarrow.RecordBatchReader.from_batches(data_files.csv_schema(query, unit), rows)
     else:
         if isinstance(data, Postgres):
             data = stack.enter_context(data.opened(query, unit))
         elif isinstance(data, np.ndarray):
             data = arrays.named(query, data, unit)
-        reader = tables.reader(query, data, unit)
+        reader = arrow_tables.reader(query, data, unit)
     connection.register(_VIEW, reader)
     return f"SELECT * FROM {_VIEW}"
 
@@ -127,16 +124,12 @@ def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> st
         kinds = [(_kind(columns[place][1]), columns[place][1]) for place in where]
         check_kinds(query, unit, kinds)
         ids.add(kinds[-1][0])
-        casts = ["::DOUBLE" if kind == NUMBER else "" for kind in query.kinds.values()] + [""]
-        taken = ", ".join(
-            f"p{place}{cast} AS {name}" for place, cast, name in zip(where, casts, fresh(query, unit), strict=False)
-        )
+        wanted_as = zip(where, typed(query, unit, _CASTS), fresh(query, unit), strict=True)
+        taken = ", ".join(f"p{place}{cast} AS {name}" for place, cast, name in wanted_as)
         every = ", ".join(f"p{place}" for place in range(len(columns)))
-        selects.append(
-            f"SELECT {taken} FROM read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
-        )
-    if unit.id is not None and len(ids - {NOTHING}) > 1:
-        raise files.mixed_ids(unit)
+        source = f"read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
+        selects.append(f"SELECT {taken} FROM {source}")
+    data_files.check_ids(unit, ids)
     return " UNION ALL ".join(selects)
 
 

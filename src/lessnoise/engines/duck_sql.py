@@ -29,34 +29,32 @@ def number(value: float) -> str:
 @singledispatch
 def counted(query: Query) -> str:
     """The rows that contribute: no NULL, no NaN."""
-    return " AND ".join(f"NOT isnan({column})" for column in _columns(query))  # NULL is not true either
+    return _all_are("NOT isnan", query)  # NULL is not true either
 
 
 @counted.register
-def _(_: Presence) -> str:
-    return "true"
+def _(_: Presence | SecondMoments) -> str:
+    return "true"  # of second moments a bad row is refused, not dropped
 
 
 @counted.register
 def _(query: Mean) -> str:
     rows_are_public = query.rows is not None  # then a row without a value counts, too
-    return "true" if rows_are_public else " AND ".join(f"NOT isnan({column})" for column in _columns(query))
+    return "true" if rows_are_public else _all_are("NOT isnan", query)
 
 
 @counted.register
 def _(query: Gram) -> str:
-    test = "NOT isnan" if query.norm is None else "isfinite"
-    return " AND ".join(f"{test}({column})" for column in _columns(query))
-
-
-@counted.register
-def _(_: SecondMoments) -> str:
-    return "true"  # a bad row is refused, not dropped
+    return _all_are("NOT isnan" if query.norm is None else "isfinite", query)
 
 
 @counted.register
 def _(query: Histogram) -> str:
     return " AND ".join(_inside(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True))
+
+
+def _all_are(test: str, query: Query) -> str:
+    return " AND ".join(f"{test}({column})" for column in _columns(query))
 
 
 def _inside(axis: Axis, value: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lessnoise.engines.checks import Unreadable, check_kinds, engine_errors, fresh, places, require, wanted
+from lessnoise.engines.engine import Unreadable, check_kinds, engine_errors, fresh, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
 
@@ -59,8 +59,8 @@ class Postgres:
                 connection = stack.enter_context(contextlib.closing(self._connected(dbapi)))
                 cursor = stack.enter_context(contextlib.closing(connection.cursor()))
                 source = self._source(cursor, query, unit)
-                casts = [*(_CASTS[kind] for kind in query.kinds.values()), _CASTS[TEXT]]
-                taken = [f"{name}{cast} AS {name}" for name, cast in zip(fresh(query, unit), casts, strict=False)]
+                casts = zip(fresh(query, unit), typed(query, unit, _CASTS), strict=True)
+                taken = [f"{name}{cast} AS {name}" for name, cast in casts]
                 cursor.execute(f"SELECT {', '.join(taken)} FROM {source}")
                 reader = cursor.fetch_record_batch()
             import pyarrow

@@ -10,34 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines import files
-from lessnoise.engines.checks import check_kinds, engine_errors, fresh, partial, places, require, wanted
+from lessnoise.engines import data_files
+from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import IntArray, Progress
     from lessnoise.query import Query, Unit
 
 _KINDS = {
-    "double": NUMBER,
-    "float": NUMBER,
-    "boolean": NUMBER,
-    "tinyint": INTEGER,
-    "smallint": INTEGER,
-    "int": INTEGER,
-    "bigint": INTEGER,
+    **dict.fromkeys(("double", "float", "boolean"), NUMBER),
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), INTEGER),
     "string": TEXT,
 }
 _TYPES = {NUMBER: "double", INTEGER: "bigint", TEXT: "string"}
 _SMALL = 1 << 20  # partial sums up to this many entries are collected at once
 
 
-def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np.int64]:  # noqa: ANN401
+def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """One partial sum per partition, by ``mapInArrow``."""
     require("pyspark.sql", "spark")
     require("pyarrow", "spark")
@@ -51,13 +44,11 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> NDArray[np
         return _added(query, frame.mapInArrow(_partial_sums(query), "partial binary"))
 
 
-def _added(query: Query, parts: Any) -> NDArray[np.int64]:  # noqa: ANN401
+def _added(query: Query, parts: Any) -> IntArray:  # noqa: ANN401
     """Combine the partial sums as they arrive; large ones one partition at a time."""
-    result = query.zero()
-    arriving = parts.collect() if result.size <= _SMALL else parts.toLocalIterator(prefetchPartitions=True)
-    for row in arriving:
-        result = query.combine(result, np.frombuffer(row.partial, dtype=np.int64).reshape(result.shape))
-    return result
+    zero = query.zero()
+    arriving = parts.collect() if zero.size <= _SMALL else parts.toLocalIterator(prefetchPartitions=True)
+    return query.sum_of(np.frombuffer(row.partial, dtype=np.int64).reshape(zero.shape) for row in arriving)
 
 
 def _partial_sums(query: Query) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -66,9 +57,7 @@ def _partial_sums(query: Query) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def add_up(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
-        result = query.zero()
-        for batch in batches:
-            result = query.combine(result, partial(query, batch))
+        result = query.sum_of(partial(query, batch) for batch in batches)
         yield pyarrow.record_batch({"partial": pyarrow.array([result.tobytes()], type=pyarrow.binary())})
 
     return add_up
@@ -110,31 +99,26 @@ def _counted_rows(query: Query, unit: Unit) -> Callable[[Iterator[Any]], Iterato
 def _frame(query: Query, data: Any, unit: Unit) -> Any:  # noqa: ANN401
     """The wanted columns of a Spark data frame, or of the files that a path names; under fresh names, ids as texts."""
     if isinstance(data, (str, Path)):
-        return _read(query, files.pieces(files.found_files(data)[0], query, unit), unit)
+        return _read(query, data_files.pieces(data_files.found_files(data)[0], query, unit), unit)
     if not type(data).__module__.startswith("pyspark."):
         raise InvalidInput(f"data of type {type(data).__name__} is not on Spark: pass a Spark data frame or a path.")
     found = [type_name for _, type_name in data.dtypes]
     where = places(query, unit, list(data.columns))
     check_kinds(query, unit, [(_kind(found[place]), found[place]) for place in where])
     renamed = data.toDF(*(f"p{place}" for place in range(len(found))))  # names may differ by case alone
-    types = [*(_TYPES[kind] for kind in query.kinds.values()), "string"]
-    return renamed.select(
-        *(
-            _cast(renamed[f"p{place}"], found[place], new).alias(name)
-            for place, new, name in zip(where, types, fresh(query, unit), strict=False)
-        )
-    )
+    wanted_as = zip(where, typed(query, unit, _TYPES), fresh(query, unit), strict=True)
+    return renamed.select(*(_cast(renamed[f"p{at}"], found[at], new).alias(name) for at, new, name in wanted_as))
 
 
 def _cast(column: Any, old: str, new: str) -> Any:  # noqa: ANN401
     return column.cast("string").cast(new) if old.startswith("decimal") else column.cast(new)  # the nearest double
 
 
-def _read(query: Query, parts: list[files.Piece], unit: Unit) -> Any:  # noqa: ANN401
+def _read(query: Query, parts: list[data_files.Piece], unit: Unit) -> Any:  # noqa: ANN401
     """Pieces of files, read by the workers as on the other engines: Spark would guess patterns, folders and types."""
     session = _session()
-    types = [*(_TYPES[kind] for kind in query.kinds.values()), "string"]
-    schema = ", ".join(f"{name} {found}" for name, found in zip(fresh(query, unit), types, strict=False))
+    types = typed(query, unit, _TYPES)
+    schema = ", ".join(f"{name} {found}" for name, found in zip(fresh(query, unit), types, strict=True))
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
@@ -142,8 +126,8 @@ def _read(query: Query, parts: list[files.Piece], unit: Unit) -> Any:  # noqa: A
         arrow = {"double": pyarrow.float64(), "bigint": pyarrow.int64(), "string": pyarrow.string()}
         for batch in batches:
             for part in batch.to_pylist():
-                for rows in files.read(files.Piece(**part), query, unit):
-                    columns = [column.cast(arrow[new]) for column, new in zip(rows.columns, types, strict=False)]
+                for rows in data_files.read(data_files.Piece(**part), query, unit):
+                    columns = [column.cast(arrow[new]) for column, new in zip(rows.columns, types, strict=True)]
                     yield pyarrow.RecordBatch.from_arrays(columns, rows.schema.names)
 
     listed = session.createDataFrame([tuple(part) for part in parts], "path string, group int")

@@ -120,28 +120,25 @@ def mapped(tree: Any, change: Callable[[torch.Tensor], Any]) -> Any:  # noqa: AN
     """A batch with its tensors changed: mappings of all kinds, lists and tuples are looked into."""
     if isinstance(tree, torch.Tensor):
         return change(tree) if tree.dim() else tree
+    return _rebuilt(tree, lambda value: mapped(value, change)) if isinstance(tree, Mapping | list | tuple) else tree
+
+
+def _rebuilt(tree: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+    """A mapping, list or tuple of the same type with its values changed."""
     if isinstance(tree, Mapping):
-        changed = {key: mapped(value, change) for key, value in tree.items()}
+        changed = {key: change(value) for key, value in tree.items()}
         return changed if type(tree) is dict else type(tree)(changed)  # type: ignore[call-arg]
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(mapped(value, change) for value in tree))
-    if isinstance(tree, list | tuple):
-        return type(tree)(mapped(value, change) for value in tree)
-    return tree
+    changes = (change(value) for value in tree)
+    return type(tree)(*changes) if hasattr(tree, "_fields") else type(tree)(changes)
 
 
 def _emptied(tree: Any) -> Any:  # noqa: ANN401
     """A batch of the same form without records, and without any value of the one that it was made from."""
     if isinstance(tree, torch.Tensor):
         return torch.zeros_like(tree[:0] if tree.dim() else tree)
-    if isinstance(tree, Mapping):
-        emptied = {key: _emptied(value) for key, value in tree.items()}
-        return emptied if type(tree) is dict else type(tree)(emptied)  # type: ignore[call-arg]
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*map(_emptied, tree))
-    if isinstance(tree, list | tuple):
-        return type(tree)(_emptied(value) for value in tree if isinstance(value, torch.Tensor | Mapping | list | tuple))
-    return None
+    if isinstance(tree, list | tuple) and not hasattr(tree, "_fields"):
+        tree = type(tree)(value for value in tree if isinstance(value, torch.Tensor | Mapping | list | tuple))
+    return _rebuilt(tree, _emptied) if isinstance(tree, Mapping | list | tuple) else None
 
 
 def _tagged(leaf: Any, token: str | None) -> Any:  # noqa: ANN401

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+_KEPT = (
+    *("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator"),
+    *("prefetch_factor", "persistent_workers"),
+)  # of the options of the loader that is replaced
+
+
 class PoissonSampler(Sampler[list[int]]):
     """Batches of the records that there are, at rate 1/steps, ``steps`` an epoch; ``issued`` counts all of them.
 
@@ -113,27 +119,9 @@ def poisson_loader(
     loader: DataLoader[Any], batches: int, *, secure: bool, generator: torch.Generator | None, distributed: bool
 ) -> PoissonLoader:
     """The same data in Poisson samples at rate 1/batches; samples may be empty."""
-    ranks = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
-    sampler = PoissonSampler(
-        len(loader.dataset),  # type: ignore[arg-type]
-        batches,
-        secure=secure,
-        generator=generator,
-        rank=ranks[0],
-        replicas=ranks[1],
-    )
-    last = len(loader.dataset) - 1  # type: ignore[arg-type]
-    examples = [loader.dataset[place] for place in sorted({0, last // 2, last})]
-    return PoissonLoader(
-        loader.dataset,
-        batch_sampler=sampler,
-        collate_fn=Collate(loader.collate_fn, examples),
-        num_workers=loader.num_workers,
-        pin_memory=loader.pin_memory,
-        timeout=loader.timeout,
-        worker_init_fn=loader.worker_init_fn,
-        multiprocessing_context=loader.multiprocessing_context,
-        generator=loader.generator,
-        prefetch_factor=loader.prefetch_factor,
-        persistent_workers=loader.persistent_workers,
-    )
+    rank, replicas = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
+    records = len(loader.dataset)  # type: ignore[arg-type]
+    sampler = PoissonSampler(records, batches, secure=secure, generator=generator, rank=rank, replicas=replicas)
+    examples = [loader.dataset[place] for place in sorted({0, (records - 1) // 2, records - 1})]
+    kept = {name: getattr(loader, name) for name in _KEPT}
+    return PoissonLoader(loader.dataset, batch_sampler=sampler, collate_fn=Collate(loader.collate_fn, examples), **kept)

@@ -8,14 +8,13 @@ import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 
 from lessnoise.errors import InvalidInput
-from lessnoise.learn import noise
-from lessnoise.learn.clipping import clipped_sums
+from lessnoise.learn.gradients import clipped_sums, draw
 from lessnoise.mechanism import noise_form, prepare_noise
 from lessnoise.noise import KERNELS_LOADING, Integers, Stream, compiled_kernels
 
 if TYPE_CHECKING:
-    from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.learn.loader import PoissonSampler
+    from lessnoise.learn.opacus_accountant import ExactAccountant
     from lessnoise.learn.watch import Watch
 
 
@@ -43,9 +42,8 @@ class MechanismOptimizer(DPOptimizer):
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
         sampler.on_start = self._start
         plan = accountant.plan
-        if (
-            secure_noise and plan.steps * plan.mechanism.dimension >= KERNELS_LOADING
-        ):  # so many draws: compile before the first
+        if secure_noise and plan.steps * plan.mechanism.dimension >= KERNELS_LOADING:
+            # So many draws: compile before the first.
             form = noise_form(plan.mechanism.law, plan.mechanism.shape)
             if not isinstance(form, Integers):
                 compiled_kernels(form.kernels)
@@ -132,7 +130,7 @@ class MechanismOptimizer(DPOptimizer):
         return torch.from_numpy(noisy.reshape(-1)).to(flat.device)
 
     def _on_device(self, flat: torch.Tensor) -> torch.Tensor:
-        return flat + noise.draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
+        return flat + draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):

@@ -15,19 +15,14 @@ if TYPE_CHECKING:
 
     import torch
 
-    from lessnoise.learn.accountant import ExactAccountant
+    from lessnoise.learn.opacus_accountant import ExactAccountant
 
 
 class ExactPrivacyEngine(PrivacyEngine):
     """Poisson samples, sums, noise and checks by lessnoise; the records' gradients by Opacus."""
 
     def __init__(
-        self,
-        accountant: ExactAccountant,
-        *,
-        batches: int,
-        secure: bool,
-        generator: torch.Generator | None,
+        self, accountant: ExactAccountant, *, batches: int, secure: bool, generator: torch.Generator | None
     ) -> None:
         # Opacus's own secure_mode is another package's generator; ours is the engine, so theirs stays off.
         self.accountant = accountant
@@ -55,18 +50,13 @@ class ExactPrivacyEngine(PrivacyEngine):
             hook.remove()
 
     def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
-        return super()._prepare_model(
-            module, **options | {"loss_reduction": "sum"}
-        )  # the watched loss has its gradients
+        # The watched loss has its gradients.
+        return super()._prepare_model(module, **options | {"loss_reduction": "sum"})
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset
         loader = poisson_loader(
-            data_loader,
-            self._batches,
-            secure=self._secure,
-            generator=_on_cpu(self._generator),
-            distributed=distributed,
+            data_loader, self._batches, secure=self._secure, generator=_on_cpu(self._generator), distributed=distributed
         )
         self._sampler = loader.batch_sampler
         return loader

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from lessnoise.learn.accountant import ExactAccountant
+    from lessnoise.learn.opacus_accountant import ExactAccountant
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism import Mechanism
 
@@ -70,8 +70,8 @@ def make_private(
     the ledger then pays for the steps that are left, since nobody knows what was done after the checkpoint.
     """
     _require_extra()
-    from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.learn.loader import batches_an_epoch, check_loader
+    from lessnoise.learn.opacus_accountant import ExactAccountant
     from lessnoise.learn.privacy_engine import ExactPrivacyEngine
 
     check_loader(data_loader)
@@ -124,12 +124,7 @@ def make_private(
     return Private(*watched[:3], privacy, watched[3].loss)
 
 
-def fit(
-    private: Private,
-    *,
-    epochs: int,
-    report: Callable[[str], object] = print,
-) -> None:
+def fit(private: Private, *, epochs: int, report: Callable[[str], object] = print) -> None:
     """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far."""
     device = next(private.model.parameters()).device
     for epoch in range(1, validation.whole_number("epochs", epochs) + 1):

@@ -21,8 +21,8 @@ from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lessnoise.learn.accountant import ExactAccountant
     from lessnoise.learn.loader import PoissonLoader
+    from lessnoise.learn.opacus_accountant import ExactAccountant
 
 _AGREE = {torch.float16: 0.05, torch.bfloat16: 0.05}  # shares of a gradient's length within which two are the same
 _ALONE = 3  # records of the first batch that are computed alone
@@ -127,7 +127,7 @@ class Watch:
         now = self._now
         if now is None or outputs is None or not self._training:  # no outputs: the model has failed
             return None
-        now.outputs = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        now.outputs = _trained(outputs)
         if not now.outputs or any(not leaf.dim() or len(leaf) != max(now.rows, 1) for leaf in now.outputs):
             raise InvalidInput(
                 "model returns something else than a tensor with a row for each record (or a tuple or dict of such): "
@@ -332,11 +332,7 @@ class Watch:
             warnings.filterwarnings("ignore", "Full backward hook")  # it is about a first layer, and nothing is amiss
             torch.manual_seed(seed)
             args, kwargs = tree_map(chosen, now.inputs)
-            outputs = [
-                leaf
-                for leaf in tree_leaves(self.module(*args, **kwargs))
-                if isinstance(leaf, torch.Tensor) and leaf.requires_grad
-            ]
+            outputs = _trained(self.module(*args, **kwargs))
             torch.autograd.backward(
                 outputs, [chosen(one).to(leaf.dtype) for one, leaf in zip(gradients, outputs, strict=True)]
             )
@@ -369,6 +365,10 @@ def _without_dropout(module: torch.nn.Module) -> Iterator[None]:
 def _filled(leaf: Any) -> Any:  # noqa: ANN401
     """Not every layer can handle no records: for an empty batch it is given one of zeros, which is then left out."""
     return plain(leaf).new_zeros(1, *leaf.shape[1:]) if isinstance(leaf, Drawn) else leaf
+
+
+def _trained(tree: Any) -> list[torch.Tensor]:  # noqa: ANN401
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
 def _row(leaves: list[torch.Tensor], row: int) -> torch.Tensor:

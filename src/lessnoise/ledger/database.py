@@ -16,6 +16,7 @@ import sqlite3
 import stat
 from typing import TYPE_CHECKING
 
+from lessnoise import files
 from lessnoise.errors import InvalidInput, LedgerError, SpendUnknown
 from lessnoise.ledger import forks, tables
 from lessnoise.ledger.tables import Tables
@@ -209,7 +210,7 @@ class Store:
             with contextlib.suppress(FileExistsError):
                 os.link(stage, self.file)
             stage.unlink(missing_ok=True)
-            _sync_folder(self.file.parent)
+            files.sync_names([self.file])  # so that it survives a loss of power
         except (OSError, SpendUnknown) as error:
             reason = getattr(error, "strerror", "the disk failed")
             raise LedgerError(f"{self} cannot be created ({reason}): choose another folder.") from None
@@ -229,13 +230,3 @@ class Store:
 
 def _code(error: BaseException) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the name survives a loss of power; not every system lets a folder be opened."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -156,9 +156,8 @@ class Ledger(Plotted):
             raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
         relation, lookup = self.budget.neighbours, self._lookup(found)
         totals = total.focused(found.totals(), partition, relation)
-        together = (
-            total.touched(relation) if partition == total.EVERYWHERE else 1
-        )  # its own partition is in all of them
+        # If it has a partition, that one is in all of them.
+        together = total.touched(relation) if partition == total.EVERYWHERE else 1
         before = total.worst_compositions(totals, together, lookup)
         after = [Composition((*composition.parts, *asked.parts)) for composition in before] or [asked]
         distance = total.machine_distance(totals, together, lookup) + asked.machine_distance
@@ -289,8 +288,6 @@ def _text(name: str, value: object) -> str:
         raise InvalidInput(f"{name}={value!r} is not text: pass a str.")
     if len(value) > _MOST_TEXT:
         raise InvalidInput(f"{name}={value[:20]!r}... has {len(value)} letters: pass at most {_MOST_TEXT}.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{name}={value!r} has letters that cannot be stored: pass text without them.") from None
+    if not validation.is_unicode(value):
+        raise InvalidInput(f"{name}={value!r} has letters that cannot be stored: pass text without them.")
     return value

@@ -33,7 +33,7 @@ _END_OF_TIME = 253402214400.0  # the last day that a calendar can show
 _COPY = "it was left as it is; restore it from a copy."
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """One spend as stored."""
 
     id: int
@@ -136,7 +136,7 @@ class Tables:
             result.setdefault(partition, {})[description] = count
         return result
 
-    def records(self) -> Iterator[Row]:
+    def records(self) -> Iterator[RecordRow]:
         """Every spend, oldest first."""
         for row in self.connection.execute("SELECT id, time, partition, description, note FROM spend ORDER BY id"):
             number, time, partition, description, note = row
@@ -148,7 +148,7 @@ class Tables:
                 and isinstance(note, str)
             ):
                 raise self.odd("spend", f"id={number!r}")
-            yield Row(*row)
+            yield RecordRow(*row)
 
     def count(self) -> int:
         """Number of records."""

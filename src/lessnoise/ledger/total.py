@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EVERYWHERE = ""  # the partition of what concerns everybody
 
 # Of each kind of step, how often at which change, relative to the scale of its noise.
-Steps = dict[Hashable, dict[Fraction, int]]
+Steps = dict[Hashable, Counter[Fraction]]
 
 # How often each description was spent, in each partition.
 Totals = dict[str, dict[int, int]]
@@ -98,25 +98,23 @@ def _undominated(sets: list[Counts], together: int, weigh: Callable[[int], Weigh
 
 def merged(*sets: Counts) -> Counts:
     """All together."""
-    result: Counts = {}
+    result: Counter[int] = Counter()
     for counts in sets:
-        for description, count in counts.items():
-            result[description] = result.get(description, 0) + count
-    return result
+        result.update(counts)
+    return dict(result)
 
 
 def _weight(counts: Counts, weigh: Callable[[int], Weight] | None) -> Weight:
     if weigh is None:
-        return Weight(0.0, {description: {Fraction(1): count} for description, count in counts.items()})
+        return Weight(0.0, {description: Counter({Fraction(1): count}) for description, count in counts.items()})
     normal: list[float] = []
     steps: Steps = {}
     for description, count in counts.items():
         one = weigh(description)
         normal.append(count * one.normal)
         for kind, ratios in one.steps.items():
-            known = steps.setdefault(kind, {})
-            for ratio, times in ratios.items():
-                known[ratio] = known.get(ratio, 0) + count * times
+            repeated = {ratio: count * times for ratio, times in ratios.items()}
+            steps.setdefault(kind, Counter()).update(repeated)
     return Weight(math.fsum(normal), steps)
 
 
@@ -139,9 +137,8 @@ def weight_of(composition: Composition) -> Weight:
             normal.append(step.times * step.mu[1] ** 2)
             continue
         unit, scale = _standard(step.law)
-        known = steps.setdefault((unit, step.dimension, step.rate), {})
         ratio = Fraction(step.sensitivity) / Fraction(scale)
-        known[ratio] = known.get(ratio, 0) + step.times
+        steps.setdefault((unit, step.dimension, step.rate), Counter())[ratio] += step.times
     return Weight(math.fsum(normal), steps)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lessnoise.pca.bingham import sample_bingham, sample_frame
-from lessnoise.pca.layout import Layout
+from lessnoise.pca.bounded_rows import Moments, RowBound, moments
+from lessnoise.pca.layout import Layout, unpack
+from lessnoise.pca.noisy_moments import build_mechanism
 from lessnoise.pca.ppca import ppca
-from lessnoise.pca.release import build_mechanism
-from lessnoise.pca.rows import Moments, RowBound, moments
-from lessnoise.pca.symmetric import unpack
 
 if TYPE_CHECKING:
     from lessnoise.pca.estimators import PrivateCovariance, PrivatePCA

@@ -37,7 +37,7 @@ def sample_bingham(matrix: Array, rng: np.random.Generator | None = None) -> Arr
     >>> x.shape, round(float(x @ x), 9)
     ((3,), 1.0)
     """
-    return draw_vector(_symmetric(matrix), 1.0, None, Normals(Stream.of(validation.generator(rng))))
+    return draw_vector(_symmetric(matrix), 1.0, None, _normals(rng))
 
 
 def draw_vector(matrix: Array, weight: float, basis: Array | None, source: Normals) -> Array:
@@ -48,7 +48,7 @@ def draw_vector(matrix: Array, weight: float, basis: Array | None, source: Norma
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class MarkovChain:
     """A frame and how its chain went. ``trace`` depends on the data beyond what the frame reveals: keep it private."""
 
     frame: Array
@@ -101,7 +101,7 @@ def sample_frame(
     sweeps: int = DEFAULT_SWEEPS,
     weight: float = 1.0,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Chain:
+) -> MarkovChain:
     """A d x k frame of density nearly proportional to exp(weight tr(V^T matrix V)), by Gibbs from a uniform start.
 
     >>> chain = sample_frame(np.diag([9.0, 5.0, 0.0, 0.0]), 2, np.random.default_rng(0), sweeps=50)
@@ -110,10 +110,7 @@ def sample_frame(
     """
     checked = _symmetric(matrix)
     size, sweeps = len(checked), validation.whole_number("sweeps", sweeps)
-    count = validation.whole_number("components", components)
-    if count > size:
-        raise InvalidInput(f"components={count} exceeds the {size} dimensions: ask for {size} at most.")
-    source = Normals(rng if isinstance(rng, Stream) else Stream.of(validation.generator(rng)))
+    count, source = _count(components, size), _normals(rng)
     # Never start at the eigenvectors: an unfinished chain would give them away.
     frame = np.linalg.qr(source.batch(size * count)[0].x.reshape(size, count))[0]
     trace = np.empty(sweeps)
@@ -125,7 +122,7 @@ def sample_frame(
         trace[sweep] = weight * float(np.einsum("ik,ij,jk->", frame, checked, frame, optimize=True))
         if progress is not None:
             progress("Gibbs sweeps", sweep + 1, sweeps)
-    return Chain(frame, trace)
+    return MarkovChain(frame, trace)
 
 
 def sample_sequence(
@@ -137,14 +134,23 @@ def sample_sequence(
     >>> np.allclose(frame.T @ frame, np.eye(2)), bool(frame[0, 0] ** 2 > 0.9)
     (True, True)
     """
-    checked, count = _symmetric(matrix), validation.whole_number("components", components)
-    if count > len(checked):
-        raise InvalidInput(f"components={count} exceeds the {len(checked)} dimensions: ask for {len(checked)} at most.")
-    source = Normals(rng if isinstance(rng, Stream) else Stream.of(validation.generator(rng)))
+    checked = _symmetric(matrix)
+    count, source = _count(components, len(checked)), _normals(rng)
     frame = np.empty((len(checked), count))
     for column in range(count):
         frame[:, column] = draw_vector(checked, weight, _complement(frame[:, :column]), source)
     return frame
+
+
+def _count(components: int, size: int) -> int:
+    count = validation.whole_number("components", components)
+    if count > size:
+        raise InvalidInput(f"components={count} exceeds the {size} dimensions: ask for {size} at most.")
+    return count
+
+
+def _normals(rng: np.random.Generator | Stream | None) -> Normals:
+    return Normals(rng if isinstance(rng, Stream) else Stream.of(validation.generator(rng)))
 
 
 def _complement(frame: Array) -> Array | None:

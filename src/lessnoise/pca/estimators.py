@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,10 +12,10 @@ from lessnoise.engines import ENGINES
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bingham import DEFAULT_SWEEPS
+from lessnoise.pca.bounded_rows import RowBound, column_names, is_streamed, moments, source_of
 from lessnoise.pca.layout import MOST_ROWS, Layout
+from lessnoise.pca.noisy_moments import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
 from lessnoise.pca.ppca import ppca
-from lessnoise.pca.release import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
-from lessnoise.pca.rows import RowBound, column_names, is_streamed, moments, source_of
 from lessnoise.query import column_names as _column_names
 from lessnoise.query import unknown_column
 from lessnoise.release import Payment
@@ -32,30 +33,31 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Array
     from lessnoise.ledger import Ledger
+    from lessnoise.pca.bounded_rows import Moments
+    from lessnoise.pca.noisy_moments import Builder
     from lessnoise.pca.ppca import ComponentsCertificate
-    from lessnoise.pca.release import Builder
-    from lessnoise.pca.rows import Moments
     from lessnoise.release import Certificate
 
 
 SAMPLED = ("ppca", "ppca-one-by-one")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: reading the table, bounding its rows, releasing its moments."""
+    """What both estimators share: parameters, reading the table, bounding its rows, releasing its moments."""
 
-    epsilon: float | None
-    delta: float | None
-    mechanism: str | Builder
-    clip_norm: float | None
-    bounds: tuple[ArrayLike, ArrayLike] | None
-    center: bool | None
-    neighbours: Neighbours | str | None
-    count_clipped: bool
-    columns: Sequence[str] | None
-    engine: str | None
-    ledger: Ledger | None
-    random_state: int | np.random.Generator | np.random.RandomState | None
+    epsilon: float | None = None
+    delta: float | None = None
+    mechanism: str | Builder = DEFAULT
+    clip_norm: float | None = None
+    bounds: tuple[ArrayLike, ArrayLike] | None = None
+    center: bool | None = None
+    neighbours: Neighbours | str | None = None
+    count_clipped: bool = False
+    columns: Sequence[str] | None = None
+    engine: str | None = None
+    ledger: Ledger | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def _table(self, data: object) -> object:
         """Arrays and data frames through scikit-learn's checks; what an engine reads as it is."""
@@ -182,35 +184,6 @@ class PrivateCovariance(_PrivateMoments):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        mechanism: str | Builder = DEFAULT,
-        clip_norm: float | None = None,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        center: bool | None = None,
-        neighbours: Neighbours | str | None = None,
-        count_clipped: bool = False,
-        columns: Sequence[str] | None = None,
-        engine: str | None = None,
-        ledger: Ledger | None = None,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.clip_norm = clip_norm
-        self.bounds = bounds
-        self.center = center
-        self.neighbours = neighbours
-        self.count_clipped = count_clipped
-        self.columns = columns
-        self.engine = engine
-        self.ledger = ledger
-        self.random_state = random_state
-
     def fit(self, X: object, y: object = None) -> Self:  # noqa: N803
         """Release the covariance of a table: an array, a data frame, an Arrow table, or the path of a file."""
         if self.mechanism in SAMPLED:
@@ -224,6 +197,7 @@ class PrivateCovariance(_PrivateMoments):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMoments):  # type: ignore[misc]
     r"""Principal components under differential privacy, from one noisy covariance (or sampled: "ppca").
 
@@ -252,38 +226,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
     (True, False)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        mechanism: str | Builder = DEFAULT,
-        clip_norm: float | None = None,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        center: bool | None = None,
-        neighbours: Neighbours | str | None = None,
-        count_clipped: bool = False,
-        columns: Sequence[str] | None = None,
-        engine: str | None = None,
-        ledger: Ledger | None = None,
-        sweeps: int = DEFAULT_SWEEPS,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.clip_norm = clip_norm
-        self.bounds = bounds
-        self.center = center
-        self.neighbours = neighbours
-        self.count_clipped = count_clipped
-        self.columns = columns
-        self.engine = engine
-        self.ledger = ledger
-        self.sweeps = sweeps
-        self.random_state = random_state
+    n_components: int | None = field(default=None, kw_only=False)
+    sweeps: int = field(default=DEFAULT_SWEEPS, kw_only=True)
 
     def fit(self, X: object, y: object = None) -> Self:  # noqa: N803
         """Release the components of a table: an array, a data frame, an Arrow table, or the path of a file."""

@@ -2,7 +2,7 @@ r"""What a private covariance releases, as one vector, and how far one individua
 
 For rows x with |x| <= c the vector holds
 
-- the Gram matrix sum x x^T, packed so that lengths are kept (:mod:`lessnoise.pca.symmetric`),
+- the Gram matrix sum x x^T, packed so that lengths are kept (:func:`pack`),
 - a c sum x, if the covariance is taken around the mean (a = ``MEAN_WEIGHT``),
 - b c^2 n, if individuals may join or leave, so that n is private (b = ``COUNT_WEIGHT``),
 - b c^2 times the number of clipped rows, if asked for.
@@ -29,11 +29,10 @@ import numpy as np
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import Request
-from lessnoise.pca.rows import Moments
-from lessnoise.pca.symmetric import entries, pack, unpack
+from lessnoise.pca.bounded_rows import Moments
 
 if TYPE_CHECKING:
-    from lessnoise._common import Array
+    from lessnoise._common import Array, IntArray
 
 
 MEAN_WEIGHT = 0.4 * math.sqrt(2.0)
@@ -142,3 +141,45 @@ class Layout:
         spectrum on a half-circle of radius sqrt(2 d) deviation (Wigner 1955).
         """
         return math.sqrt(2.0 * self.features) * deviation / max(count, 1.0)
+
+
+# Symmetric matrices as vectors: the upper triangle, with its off-diagonal entries times sqrt(2). The map keeps lengths:
+# |pack(B)| = |B|_F, since every off-diagonal entry stands for two. So a change x x^T - y y^T has the same l2 size as a
+# vector of d (d + 1)/2 entries as it has as a matrix of d^2, and noise for the vector serves both.
+
+
+def entries(features: int) -> int:
+    """Number of entries of the upper triangle, with the diagonal: d (d + 1)/2."""
+    return features * (features + 1) // 2
+
+
+def pack(matrix: Array, weight: float = math.sqrt(2.0)) -> Array:
+    """The upper triangle row by row, the off-diagonal entries times ``weight``.
+
+    >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]]), weight=1.0).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    size = len(matrix)
+    vector: Array = matrix[np.triu_indices(size)] * weight
+    vector[_diagonal(size)] = np.diagonal(matrix)
+    return vector
+
+
+def unpack(vector: Array, weight: float = math.sqrt(2.0)) -> Array:
+    """The inverse of :func:`pack`.
+
+    >>> unpack(pack(np.eye(3))).tolist() == np.eye(3).tolist()
+    True
+    """
+    size = (math.isqrt(8 * len(vector) + 1) - 1) // 2
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = vector / weight
+    matrix += matrix.T
+    matrix[np.diag_indices(size)] = vector[_diagonal(size)]
+    return matrix
+
+
+def _diagonal(size: int) -> IntArray:
+    """Places of the diagonal in the packed vector."""
+    steps = np.arange(size, 0, -1, dtype=np.int64)
+    return np.concatenate([[0], np.cumsum(steps)[:-1]])

@@ -29,7 +29,7 @@ from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee, Neighbours
 from lessnoise.noise import Stream
-from lessnoise.pca.bingham import DEFAULT_SWEEPS, Chain, sample_frame, sample_sequence
+from lessnoise.pca.bingham import DEFAULT_SWEEPS, MarkovChain, sample_frame, sample_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +115,7 @@ class Components:
 
     value: Array
     certificate: ComponentsCertificate
-    chain: Chain | None
+    chain: MarkovChain | None
 
 
 def ppca(

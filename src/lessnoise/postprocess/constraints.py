@@ -8,13 +8,14 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.postprocess.checks import released
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from lessnoise._common import Array
 
 
-def nonnegative(value: ArrayLike) -> NDArray[np.float64]:
+def nonnegative(value: ArrayLike) -> Array:
     """Replace negative entries by 0.
 
     *Privacy*: none spent.
@@ -28,7 +29,7 @@ def nonnegative(value: ArrayLike) -> NDArray[np.float64]:
     return np.maximum(released(value), 0.0) + 0.0  # no negative zeros
 
 
-def round_to_integers(value: ArrayLike) -> NDArray[np.float64]:
+def round_to_integers(value: ArrayLike) -> Array:
     """Round every entry to the nearest whole number; the result is still an array of floats.
 
     *Privacy*: none spent.
@@ -42,7 +43,7 @@ def round_to_integers(value: ArrayLike) -> NDArray[np.float64]:
     return np.rint(released(value)) + 0.0  # no negative zeros
 
 
-def symmetrise(matrix: ArrayLike) -> NDArray[np.float64]:
+def symmetrise(matrix: ArrayLike) -> Array:
     """Average a square matrix with its transpose.
 
     *Privacy*: none spent.
@@ -56,11 +57,11 @@ def symmetrise(matrix: ArrayLike) -> NDArray[np.float64]:
     noisy = released(matrix, "matrix")
     if noisy.ndim != 2 or noisy.shape[0] != noisy.shape[1]:
         raise InvalidInput(f"matrix.shape={noisy.shape} is not square: pass an (n, n) matrix.")
-    result: NDArray[np.float64] = 0.5 * noisy + 0.5 * noisy.T
+    result: Array = 0.5 * noisy + 0.5 * noisy.T
     return result
 
 
-def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> NDArray[np.float64]:
+def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> Array:
     """Keep the entries that can occur, by public knowledge, and set the others to ``fill``.
 
     *Privacy*: none spent, as long as ``valid`` is public: a map of land and water, never the cells that happen to be
@@ -81,3 +82,25 @@ def restrict(value: ArrayLike, valid: ArrayLike, fill: float = 0.0) -> NDArray[n
     if mask.shape != noisy.shape:
         raise InvalidInput(f"valid.shape={mask.shape} differs from value.shape={noisy.shape}: pass one flag per entry.")
     return np.where(mask, noisy, validation.number("fill", fill))
+
+
+# Input checks.
+
+
+def released(value: ArrayLike, name: str = "value") -> Array:
+    """A finite real array of at least one entry, as float64: what has its noise already may be rounded."""
+    given = validation.numeric_array(value, name)
+    result = validation.real_array(given.astype("f8"), name, repair="pass a value as it was released.")
+    if result.size == 0:
+        raise InvalidInput(f"{name}.shape={result.shape} holds no entries: pass a released array.")
+    return result
+
+
+def centre(given: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
+    """One public number, or one for each entry."""
+    result = released(given, name)
+    if result.shape not in ((), shape):
+        raise InvalidInput(
+            f"{name}.shape={result.shape} differs from value.shape={shape}: pass one number or one each."
+        )
+    return result

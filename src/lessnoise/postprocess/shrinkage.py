@@ -9,13 +9,15 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.postprocess.checks import centre, released
+from lessnoise.postprocess.constraints import centre, released
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from lessnoise._common import Array
 
 
-def james_stein(value: ArrayLike, standard_deviation: float, towards: ArrayLike = 0.0) -> NDArray[np.float64]:
+def james_stein(value: ArrayLike, standard_deviation: float, towards: ArrayLike = 0.0) -> Array:
     """Shrink the whole array towards a public point, by as much as its own size justifies (positive part).
 
     *Privacy*: none spent; ``towards`` must be public or released itself.
@@ -41,11 +43,11 @@ def james_stein(value: ArrayLike, standard_deviation: float, towards: ArrayLike 
     length = float(np.linalg.norm(difference))
     relative = sigma / length if length > 0.0 else math.inf
     kept = max(0.0, 1.0 - (noisy.size - 2) * relative * relative)
-    result: NDArray[np.float64] = origin + kept * difference
+    result: Array = origin + kept * difference
     return result
 
 
-def soft_threshold(value: ArrayLike, standard_deviation: float, threshold: float | None = None) -> NDArray[np.float64]:
+def soft_threshold(value: ArrayLike, standard_deviation: float, threshold: float | None = None) -> Array:
     """Move every entry towards 0 by the threshold, and those within it to 0.
 
     *Privacy*: none spent; a ``threshold`` of your own must be public.
@@ -70,7 +72,7 @@ def soft_threshold(value: ArrayLike, standard_deviation: float, threshold: float
 
 def shrink_to_prior(
     value: ArrayLike, standard_deviation: float, prior_deviation: float, prior_mean: ArrayLike = 0.0
-) -> NDArray[np.float64]:
+) -> Array:
     """Average each entry with what was expected of it: the best estimate if truth ~ N(prior_mean, prior_deviation^2).
 
     *Privacy*: none spent; the prior must be public: an earlier census, not a look at the data.
@@ -87,5 +89,5 @@ def shrink_to_prior(
     sigma = validation.positive("standard_deviation", standard_deviation)
     ratio = sigma / validation.positive("prior_deviation", prior_deviation)
     mean = centre(prior_mean, noisy.shape, "prior_mean")
-    result: NDArray[np.float64] = mean + (noisy - mean) / (1.0 + ratio * ratio)
+    result: Array = mean + (noisy - mean) / (1.0 + ratio * ratio)
     return result

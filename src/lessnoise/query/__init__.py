@@ -14,10 +14,9 @@ from lessnoise.query.columns import (
     unknown_column,
     wrong_kind,
 )
-from lessnoise.query.gram import Gram
+from lessnoise.query.gram import Gram, SecondMoments
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
-from lessnoise.query.moments import SecondMoments
 from lessnoise.query.unit import ROW, Unit
 from lessnoise.query.whole_sums import round_up
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.query import columns
@@ -18,7 +19,7 @@ from lessnoise.query.base import interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array, IntArray
 
 DROP, CLAMP = "drop", "clamp"
 _MOST_CELLS = 10**8
@@ -55,14 +56,13 @@ class Axis:
             )
         validation.choice("outside", self.outside, (DROP, CLAMP))
         if self.bounds is not None:
-            object.__setattr__(self, "bounds", interval("bounds", self.bounds))
-            object.__setattr__(self, "bins", validation.whole_number("bins", self.bins))
+            settle(self, bounds=interval("bounds", self.bounds), bins=validation.whole_number("bins", self.bins))
             if self.size > _MOST_CELLS:
                 raise InvalidInput(f"bins={self.bins} is more than {_MOST_CELLS}: pass fewer cells.")
         elif self.edges is not None:
-            object.__setattr__(self, "edges", _edges(self.edges))
+            settle(self, edges=_edges(self.edges))
         else:
-            object.__setattr__(self, "keys", _keys(self.keys))
+            settle(self, keys=_keys(self.keys))
             if self.outside == CLAMP:
                 raise InvalidInput(
                     f"outside='clamp' has no meaning for the keys of {shown(self.column)}: leave it out."
@@ -85,7 +85,7 @@ class Axis:
         return columns.INTEGER if isinstance(self.keys[0], int) else columns.TEXT
 
     @cached_property
-    def cell_edges(self) -> NDArray[np.float64]:
+    def cell_edges(self) -> Array:
         """All edges of a numeric axis, as NumPy makes them."""
         if self.bounds is None:
             return np.array(self.edges, dtype=np.float64)
@@ -96,7 +96,7 @@ class Axis:
         """A quick formula for the cell, if there is one that is right for every float."""
         return None if self.bounds is None else EvenRule.find(self.cell_edges)
 
-    def cells(self, batch: Any, names: Sequence[str]) -> NDArray[np.int64]:  # noqa: ANN401
+    def cells(self, batch: Any, names: Sequence[str]) -> IntArray:  # noqa: ANN401
         """For each row its cell, or -1 if it is dropped."""
         if self.keys is not None:
             return columns.positions(batch, self.column, names, self.keys)
@@ -146,7 +146,7 @@ class EvenRule:
     shift: float
 
     @classmethod
-    def find(cls, edges: NDArray[np.float64]) -> EvenRule | None:
+    def find(cls, edges: Array) -> EvenRule | None:
         """A rule that is proved right for these edges, or None."""
         low, high, size = float(edges[0]), float(edges[-1]), len(edges) - 1
         factor = size / (high - low)
@@ -157,7 +157,7 @@ class EvenRule:
                 return rule
         return None
 
-    def is_right(self, edges: NDArray[np.float64]) -> bool:
+    def is_right(self, edges: Array) -> bool:
         """The rule agrees with a search among the edges, for every float between the first and the last."""
         inner, places = edges[:-1], np.arange(len(edges) - 1)
         below = np.nextafter(edges[1:], -np.inf)
@@ -166,7 +166,7 @@ class EvenRule:
             np.array_equal(self.cells(inner), places) and np.array_equal(self.cells(below), places) and top in (-1, 0)
         )
 
-    def cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cells(self, values: Array) -> IntArray:
         """The cell of each value between the first and the last edge."""
         shifted = (values - self.low) * self.factor
         shifted += self.shift

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,11 +20,9 @@ from lessnoise.query import columns, whole_sums
 from lessnoise.query.unit import ROW, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    from lessnoise._common import Progress
+    from lessnoise._common import Array, BoolArray, IntArray, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,15 @@ class Norms:
 
     l2: float
     l1: float
+
+
+class AnswerOptions(TypedDict, total=False):
+    """How a query is answered: what each means is said at :func:`lessnoise.engines.answer`."""
+
+    neighbours: Neighbours | str
+    unit: Unit
+    engine: str | None
+    progress: Progress | None
 
 
 class Query(ABC):
@@ -69,11 +77,11 @@ class Query(ABC):
         """Shape of the value, for a mechanism's ``shape``."""
 
     @abstractmethod
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The sum of the contributions of one batch."""
 
     @abstractmethod
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Which rows contribute; the others are dropped before a user's rows are chosen."""
 
     @abstractmethod
@@ -81,20 +89,24 @@ class Query(ABC):
         """Largest change by one row: added or removed; or replaced, by a dropped one too."""
 
     @abstractmethod
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """From the sum of all partial sums to the value."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
 
-    def zero(self) -> NDArray[np.int64]:
+    def zero(self) -> IntArray:
         """The partial sum of no rows."""
         return np.zeros(self.shape, dtype=np.int64)
 
-    def combine(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    def combine(self, left: IntArray, right: IntArray) -> IntArray:
         """Add two partial sums, exactly."""
         return whole_sums.add(left, right)
+
+    def sum_of(self, parts: Iterable[IntArray]) -> IntArray:
+        """Add up any number of partial sums, exactly."""
+        return functools.reduce(self.combine, parts, self.zero())
 
     def norms(self, neighbours: Neighbours | str, unit: Unit = ROW) -> Norms:
         """Largest change by one unit: k rows change k times as much as one, if they are all alike."""
@@ -131,18 +143,13 @@ class Query(ABC):
     def answer(
         self,
         data: Any,  # noqa: ANN401
-        *,
-        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
-        unit: Unit = ROW,
-        engine: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[AnswerOptions],
     ) -> Answer:
         """Answer the query on some data; see :func:`lessnoise.engines.answer`."""
-        options = {"neighbours": neighbours, "unit": unit, "engine": engine, "progress": progress}
         answer: Answer = later("answer")(self, data, **options)
         return answer
 
-    def answer_from(self, total: NDArray[np.int64], neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
+    def answer_from(self, total: IntArray, neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
         """The answer whose partial sums add up to ``total``."""
         value = self.finish(total)
         value.setflags(write=False)
@@ -154,6 +161,13 @@ class NumericQuery(Query):
     """A query that reads numbers only, from the columns ``names``; rows with NULL or NaN do not contribute."""
 
     names: tuple[str, ...]
+    kind: str
+    """Its name in descriptions."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON: the kind, the columns, then all other fields."""
+        given = {of.name: _plain(getattr(self, of.name)) for of in fields(self)}  # type: ignore[arg-type]
+        return {"query": self.kind, "columns": given.pop("names"), **given}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -165,7 +179,7 @@ class NumericQuery(Query):
         """All numbers."""
         return dict.fromkeys(self.names, columns.NUMBER)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows without NULL and NaN."""
         return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
 
@@ -174,7 +188,7 @@ class NumericQuery(Query):
 class Answer:
     """The true value of a query, never to be published, and how far one unit can move it."""
 
-    value: NDArray[np.float64]
+    value: Array
     sensitivity: float
     l1_sensitivity: float
     neighbours: Neighbours
@@ -189,6 +203,10 @@ class Answer:
     def request(self, epsilon: float, delta: float, **options: Any) -> Request:  # noqa: ANN401
         """What a mechanism for this answer must do."""
         return self.query.request(epsilon, delta, self.neighbours, self.unit, **options)
+
+
+def _plain(value: object) -> object:
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def column_names(names: object, name: str = "columns") -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from lessnoise.errors import InvalidInput
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from lessnoise._common import Array, IntArray
+
 
 NUMBER, INTEGER, TEXT, OTHER, NOTHING = "number", "integer", "text", "other", "nothing"
 """What a column can hold. Integers count as numbers, too; a column without a value may be of any kind."""
@@ -40,6 +41,13 @@ def is_missing(value: object) -> bool:
         return not isinstance(value, np.ndarray)
 
 
+def length(batch: Any) -> int:  # noqa: ANN401
+    """The number of rows."""
+    if isinstance(batch, np.ndarray):
+        return len(batch)
+    return int(batch.num_rows) if hasattr(batch, "num_rows") else len(next(iter(batch.values())))
+
+
 def column(batch: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN401
     """One column as it is: an Arrow array or a NumPy array."""
     if isinstance(batch, np.ndarray):
@@ -54,7 +62,7 @@ def column(batch: Any, name: str, columns: Sequence[str]) -> Any:  # noqa: ANN40
     return batch.column(place)
 
 
-def numbers(batch: Any, name: str, columns: Sequence[str]) -> Floats:  # noqa: ANN401
+def numbers(batch: Any, name: str, columns: Sequence[str]) -> Array:  # noqa: ANN401
     """One column as floats; NULL is NaN."""
     values = column(batch, name, columns)
     if not isinstance(values, np.ndarray):
@@ -64,7 +72,7 @@ def numbers(batch: Any, name: str, columns: Sequence[str]) -> Floats:  # noqa: A
     return np.asarray(values, dtype=np.float64)
 
 
-def matrix(batch: Any, columns: Sequence[str]) -> Floats:  # noqa: ANN401
+def matrix(batch: Any, columns: Sequence[str]) -> Array:  # noqa: ANN401
     """The columns side by side, one row per row; NULL is NaN."""
     if isinstance(batch, np.ndarray):
         if batch.dtype.kind not in "biuf":
@@ -78,7 +86,7 @@ def matrix(batch: Any, columns: Sequence[str]) -> Floats:  # noqa: ANN401
     return result
 
 
-def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str] | Sequence[int]) -> NDArray[np.int64]:  # noqa: ANN401
+def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str] | Sequence[int]) -> IntArray:  # noqa: ANN401
     """For each row the place of its value in the list of keys, or -1."""
     values = column(batch, name, columns)
     wanted = INTEGER if isinstance(keys[0], int) else TEXT

@@ -1,4 +1,4 @@
-"""The Gram matrix X^T X, the second moments of the rows."""
+"""The Gram matrix X^T X of the rows; and with their number and sum, in one pass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
@@ -19,7 +20,8 @@ from lessnoise.query.linear import step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from lessnoise._common import Array, BoolArray, IntArray
+
 
 BITS = 18
 """Entries are whole steps of at most 2^18: products are below 2^36, so sums of 2^17 of them are exact in a float."""
@@ -28,6 +30,7 @@ _EXACT_ROWS = 2**17
 _BLOCK = 8192  # rows per product
 _PIECE = 1 << 16  # values per step of rounding: they stay in cache
 _MOST_COLUMNS = 2**14  # below it squared norms are exact
+_BEYOND = 1.0 + 1e-9  # rows that exceed the norm by less are not counted as clipped: rounding may have done it
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,16 @@ class Gram(NumericQuery):
     norm: float | None = None
     box: tuple[float, float] | None = None
     block_rows = _EXACT_ROWS
+    kind = "gram"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", column_names(self.names))
+        settle(self, names=column_names(self.names))
         if (self.norm is None) == (self.box is None):
             raise InvalidInput(f"norm={self.norm} and box={self.box}: pass the one bound that the rows shall keep.")
         if self.norm is not None:
-            object.__setattr__(self, "norm", validation.positive("norm", self.norm))
+            settle(self, norm=validation.positive("norm", self.norm))
         else:
-            object.__setattr__(self, "box", interval("box", self.box))
+            settle(self, box=interval("box", self.box))
         assert self._step > 0.0
         if len(self.names) > _MOST_COLUMNS:
             raise InvalidInput(f"columns={len(self.names)} are more than {_MOST_COLUMNS}: pass fewer.")
@@ -71,13 +75,13 @@ class Gram(NumericQuery):
         """Square."""
         return (len(self.names), len(self.names))
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows without NULL and NaN; without infinities under ``norm``."""
         values = columns.matrix(batch, self.names)
         missing = np.isnan(values) if self.norm is None else ~np.isfinite(values)
         return np.asarray(~missing.any(axis=1))
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The integer matrix of one batch: exact, because every product and sum in it is."""
         values = columns.matrix(batch, self.names)
         rows = np.empty((min(len(values), _BLOCK), self.shape[1]))
@@ -94,7 +98,7 @@ class Gram(NumericQuery):
                 total[...] = 0.0
         return self.combine(done, total.astype(np.int64))
 
-    def finish(self, total: NDArray[np.int64]) -> Floats:
+    def finish(self, total: IntArray) -> Array:
         """From squared grid steps to the matrix."""
         return whole_sums.to_floats(total) * (self._step * self._step)
 
@@ -108,11 +112,6 @@ class Gram(NumericQuery):
             largest, l1 = min(frobenius, apart[0]), min(size * frobenius, apart[1])
         entry = whole_sums.SPACING * Fraction(self._step) ** 2
         return Norms(whole_sums.round_up(largest + size * entry), whole_sums.round_up(l1 + size * size * entry))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        box = None if self.box is None else list(self.box)
-        return {"query": "gram", "columns": list(self.names), "norm": self.norm, "box": box}
 
     def _extent(self) -> tuple[Fraction, Fraction, tuple[Fraction, Fraction]]:
         """Largest l2 and l1 norm of x x^T; and bounds on a difference of two from the range of each entry."""
@@ -137,14 +136,14 @@ class Gram(NumericQuery):
     def _step(self) -> float:
         return whole_sums.grid_step(self.norm, BITS) if self.norm is not None else step(self.box or (0.0, 1.0), BITS)
 
-    def _fill(self, values: Floats, rows: Floats) -> None:
+    def _fill(self, values: Array, rows: Array) -> None:
         """Fill in rows in whole steps, bounded."""
         if self.norm is None:
             self._in_box(values, rows)
         else:
             self._in_norm(values, rows)
 
-    def _in_norm(self, values: Floats, rows: Floats) -> NDArray[np.intp]:
+    def _in_norm(self, values: Array, rows: Array) -> NDArray[np.intp]:
         """Fill in rows in whole steps, at most ``norm`` long, decided in exact integers; return which were changed."""
         assert self.norm is not None
         limit = self.norm / self._step  # exact: the step is a power of two
@@ -164,10 +163,105 @@ class Gram(NumericQuery):
             rows[wrong] = np.where(np.isnan(lengths)[:, None], 0.0, shrunk)  # no contribution: dropped
         return wrong
 
-    def _in_box(self, values: Floats, rows: Floats) -> None:
+    def _in_box(self, values: Array, rows: Array) -> None:
         """Fill in rows in whole steps within the box."""
         np.clip(np.rint(values * (1.0 / self._step)), *self._ends, out=rows)
         rows[np.isnan(rows).any(axis=1)] = 0.0
+
+
+@dataclass(frozen=True)
+class SecondMoments(Gram):
+    """Z^T Z over rows z = (x, 1, f), with f = 1 where x had to be clipped: the Gram matrix, the sums and two counts.
+
+    x is a row of norm at most ``norm``: longer ones are scaled down. With ``ends`` = (lows, highs), one number each for
+    every column, entries are first moved into them, and rows by ``-shift``; ``norm`` bounds what is left. As in
+    :class:`~lessnoise.Gram` all sums are of integers. Missing and infinite entries are refused, not dropped.
+
+    >>> SecondMoments(["a", "b"], norm=5).answer(np.array([[3.0, 4.0], [30.0, 40.0]])).value.round(3).tolist()
+    [[18.0, 24.0, 6.0, 3.0], [24.0, 32.0, 8.0, 4.0], [6.0, 8.0, 2.0, 1.0], [3.0, 4.0, 1.0, 1.0]]
+    """
+
+    ends: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    shift: tuple[float, ...] | None = None
+    block_rows = 1 << 14
+    kind = "second moments"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Square, with two more than the columns."""
+        return (len(self.names) + 2, len(self.names) + 2)
+
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
+        """All rows: a bad one is refused when it is read."""
+        return np.ones(columns.length(batch), dtype=np.bool_)
+
+    def finish(self, total: IntArray) -> Array:
+        """From squared grid steps to the matrix."""
+        scale = np.full(len(total), self._step)
+        scale[-2:] = 1.0
+        value: Array = whole_sums.to_floats(total) * scale
+        value *= scale[:, np.newaxis]
+        return value
+
+    def row_norms(self, neighbours: Neighbours) -> Norms:
+        """As for a Gram matrix: |z|^2 is at most norm^2 + 2; the counts are never rounded."""
+        assert self.norm is not None
+        size, largest, step = len(self.names), whole_sums.round_up(Fraction(self.norm) ** 2 + 2), Fraction(self._step)
+        one = neighbours is Neighbours.ADD_REMOVE
+        l2 = Fraction(largest if one else whole_sums.norm_up([largest, largest]))
+        l1 = (1 if one else 2) * (size + 2) * Fraction(largest)
+        lost = whole_sums.SPACING * size * (size * step**2 + 4 * step)  # in the l1 norm, so in the l2 norm, too
+        return Norms(whole_sums.round_up(l2 + lost), whole_sums.round_up(l1 + lost))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; rows have no box, but ``ends`` of their own."""
+        values = super().to_dict()
+        del values["box"]
+        return values
+
+    @property
+    def _step(self) -> float:
+        if self.ends is None:
+            return super()._step
+        assert self.norm is not None
+        farthest = float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0))))
+        return whole_sums.grid_step(min(farthest, self.norm), BITS)
+
+    def _fill(self, values: Array, rows: Array) -> None:
+        finite = np.isfinite(values)
+        if not finite.all():
+            name = self.names[int(np.flatnonzero(~finite.all(axis=0))[0])]
+            raise InvalidInput(f"column={name!r} holds NULL, NaN or infinity: drop or repair such rows first.")
+        rows[:, -2], rows[:, -1] = 1.0, 0.0
+        with np.errstate(over="ignore"):  # huge entries: they are clipped
+            if self.ends is None:
+                self._clip_rows(values, rows)
+            else:
+                self._clip_entries(values, rows)
+
+    def _clip_rows(self, values: Array, rows: Array) -> None:
+        assert self.norm is not None
+        long = self._in_norm(values, rows[:, :-2])
+        if len(long):
+            longer = values[long]
+            largest = np.abs(longer).max(axis=1)
+            unit = longer / largest[:, np.newaxis]
+            rows[long, -1] = largest * np.sqrt(np.einsum("ij,ij->i", unit, unit)) > self.norm * _BEYOND
+
+    def _clip_entries(self, values: Array, rows: Array) -> None:
+        assert self.norm is not None
+        low, high = np.array(self.ends)
+        shift = np.zeros(len(low)) if self.shift is None else np.array(self.shift)
+        used = rows[:, :-2]
+        np.subtract(values, shift, out=used)
+        used *= 1.0 / self._step
+        np.rint(used, out=used)
+        np.clip(used, np.ceil((low - shift) / self._step), np.floor((high - shift) / self._step), out=used)
+        squares, limit = np.einsum("ij,ij->i", used, used), self.norm / self._step
+        long = np.flatnonzero(squares > float(math.floor(Fraction(limit) ** 2)))
+        used[long] = np.trunc(used[long] * (limit * (1.0 - 2.0**-36) / np.sqrt(squares[long]))[:, np.newaxis])
+        rows[:, -1] = ((values < low) | (values > high)).any(axis=1)
+        rows[long[squares[long] > (limit * _BEYOND) ** 2], -1] = 1.0
 
 
 def _norm(entries: list[float]) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns
@@ -17,7 +18,7 @@ from lessnoise.query.base import Norms, Query, column_names, interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array, BoolArray, IntArray
 
 _MOST_CELLS = 10**9
 
@@ -48,7 +49,7 @@ class Histogram(Query):
             raise InvalidInput(
                 f"axes={self.axes!r} is not a list of axes: pass Axis('Lon', bounds=..., bins=...), say."
             )
-        object.__setattr__(self, "axes", tuple(given))
+        settle(self, axes=tuple(given))
         column_names([axis.column for axis in self.axes], "axes")
         if math.prod(self.shape) > _MOST_CELLS:
             raise InvalidInput(f"bins={self.shape} make more than {_MOST_CELLS} cells: pass fewer.")
@@ -93,17 +94,17 @@ class Histogram(Query):
         """Cells per axis."""
         return tuple(axis.size for axis in self.axes)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows that fall in a cell."""
         return self._cells(batch) >= 0
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The counts of one batch."""
         cells = self._cells(batch)
         counted = np.bincount(cells[cells >= 0], minlength=math.prod(self.shape))
         return counted.astype(np.int64, copy=False).reshape(self.shape)
 
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """Counts as floats."""
         return total.astype(np.float64)
 
@@ -117,9 +118,9 @@ class Histogram(Query):
         """Plain values, ready for JSON."""
         return {"query": "histogram", "axes": [axis.to_dict() for axis in self.axes]}
 
-    def _cells(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def _cells(self, batch: Any) -> IntArray:  # noqa: ANN401
         """For each row the number of its cell, axes in C order, or -1."""
-        total: NDArray[np.int64] | None = None
+        total: IntArray | None = None
         for axis in self.axes:
             cells = axis.cells(batch, self.columns)
             total = cells if total is None else np.where((total < 0) | (cells < 0), -1, total * axis.size + cells)
@@ -149,13 +150,13 @@ class Presence(Query):
         """Rows, then one count per column."""
         return (len(self.names) + 1,)
 
-    def valid(self, batch: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Every row."""
-        return np.ones(_length(batch), dtype=np.bool_)
+        return np.ones(columns.length(batch), dtype=np.bool_)
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """Rows, and values that are neither NULL nor NaN."""
-        found = [_length(batch)]
+        found = [columns.length(batch)]
         for name in self.names:
             if self.of[name] == columns.NUMBER:
                 found.append(int((~np.isnan(columns.numbers(batch, name, self.names))).sum()))
@@ -167,7 +168,7 @@ class Presence(Query):
                     found.append(len(values) - values.null_count)
         return np.array(found, dtype=np.int64)
 
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """As floats."""
         return total.astype(np.float64)
 
@@ -178,9 +179,3 @@ class Presence(Query):
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {"query": "presence", "columns": list(self.names)}
-
-
-def _length(batch: Any) -> int:  # noqa: ANN401
-    if isinstance(batch, np.ndarray):
-        return len(batch)
-    return int(batch.num_rows) if hasattr(batch, "num_rows") else len(next(iter(batch.values())))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
@@ -16,7 +17,9 @@ from lessnoise.query.base import Norms, NumericQuery, column_names, intervals
 from lessnoise.query.unit import ROW
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from lessnoise._common import Array, IntArray
 
     Interval = tuple[float, float]
 
@@ -40,10 +43,11 @@ class Sum(NumericQuery):
 
     names: tuple[str, ...]
     bounds: tuple[Interval, ...]
+    kind = "sum"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", column_names(self.names))
-        object.__setattr__(self, "bounds", intervals(self.bounds, self.names))
+        names = column_names(self.names)
+        settle(self, names=names, bounds=intervals(self.bounds, names))
         assert all(step(ends) > 0.0 for ends in self.bounds)
 
     @property
@@ -56,12 +60,12 @@ class Sum(NumericQuery):
         """The largest change of an entry by one row, if none can be negative."""
         return max(self._changes()[0]) if all(low >= 0.0 for low, _ in self.bounds) else None
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """Integer sums of one batch, in steps of the grid."""
         values = columns.matrix(batch, self.names)
         return np.asarray(rounded(values[~np.isnan(values).any(axis=1)], self.bounds).sum(axis=0))
 
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """From grid steps to sums."""
         return np.asarray(whole_sums.to_floats(total) * np.array([step(ends) for ends in self.bounds]))
 
@@ -79,10 +83,6 @@ class Sum(NumericQuery):
         steps = [(*whole_sums.whole_steps(*ends, step(ends)), step(ends)) for ends in self.bounds]
         added = [whole_sums.spaced(max(abs(low), abs(high))) * width for low, high, width in steps]
         return added, [whole_sums.spaced(high - low) * width for low, high, width in steps]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"query": "sum", "columns": list(self.names), "bounds": [list(ends) for ends in self.bounds]}
 
 
 @dataclass(frozen=True)
@@ -106,23 +106,24 @@ class Mean(NumericQuery):
     names: tuple[str, ...]
     bounds: tuple[Interval, ...]
     rows: int | None = None
+    kind = "mean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", column_names(self.names))
-        object.__setattr__(self, "bounds", intervals(self.bounds, self.names))
+        names = column_names(self.names)
+        settle(self, names=names, bounds=intervals(self.bounds, names))
         if self.rows is not None:
-            object.__setattr__(self, "rows", validation.whole_number("rows", self.rows))
+            settle(self, rows=validation.whole_number("rows", self.rows))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sums, and the count unless it is public."""
         return (len(self.names) + (self.rows is None),)
 
-    def zero(self) -> NDArray[np.int64]:
+    def zero(self) -> IntArray:
         """Sums and a count of rows, which is compared with a public one."""
         return np.zeros(len(self.names) + 1, dtype=np.int64)
 
-    def partial(self, batch: Any) -> NDArray[np.int64]:  # noqa: ANN401
+    def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """Integer sums of the centred rows, and their number."""
         values = columns.matrix(batch, self.names)
         kept = values[~np.isnan(values).any(axis=1)]
@@ -130,7 +131,7 @@ class Mean(NumericQuery):
         sums = rounded(scaled, [(-1.0, 1.0)] * len(self.names)).sum(axis=0)
         return np.append(sums, len(kept) if self.rows is None else len(values))
 
-    def finish(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def finish(self, total: IntArray) -> Array:
         """From grid steps to sums; a public number of rows must be right."""
         sums = whole_sums.to_floats(total[:-1]) * step((-1.0, 1.0))
         if self.rows is None:
@@ -158,28 +159,19 @@ class Mean(NumericQuery):
             raise InvalidInput(f"rows={self.rows} cannot hold when a user's rows are bounded: leave rows out.")
         return super().norms(neighbours, unit)
 
-    def estimate(self, released: ArrayLike) -> NDArray[np.float64]:
+    def estimate(self, released: ArrayLike) -> Array:
         """The means, from a released value: post-processing, no privacy spent. A noisy count below 1 is taken as 1."""
         noisy = validation.array(released, self.shape, "released")
         count = float(self.rows) if self.rows is not None else max(float(noisy[-1]), 1.0)
-        result: NDArray[np.float64] = self._middle + self._half * np.clip(noisy[: len(self.names)] / count, -1.0, 1.0)
+        result: Array = self._middle + self._half * np.clip(noisy[: len(self.names)] / count, -1.0, 1.0)
         return result
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {
-            "query": "mean",
-            "columns": list(self.names),
-            "bounds": [list(ends) for ends in self.bounds],
-            "rows": self.rows,
-        }
-
     @property
-    def _middle(self) -> NDArray[np.float64]:
+    def _middle(self) -> Array:
         return np.array([0.5 * low + 0.5 * high for low, high in self.bounds])
 
     @property
-    def _half(self) -> NDArray[np.float64]:
+    def _half(self) -> Array:
         return np.array([0.5 * high - 0.5 * low for low, high in self.bounds])
 
 
@@ -188,9 +180,7 @@ def step(ends: Interval, bits: int = BITS) -> float:
     return whole_sums.grid_step(max(abs(ends[0]), abs(ends[1])), bits)
 
 
-def rounded(
-    values: NDArray[np.float64], bounds: tuple[Interval, ...] | list[Interval], bits: int = BITS
-) -> NDArray[np.int64]:
+def rounded(values: Array, bounds: tuple[Interval, ...] | list[Interval], bits: int = BITS) -> IntArray:
     """Entries clipped to their bounds, in whole steps of the grid that lie within the bounds, too."""
     steps = np.array([step(ends, bits) for ends in bounds])
     within = [whole_sums.whole_steps(*ends, width) for ends, width in zip(bounds, steps.tolist(), strict=True)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Unit:
                 f"unit={self.id!r} with max_rows={self.max_rows}: pass both for users, or neither to protect rows."
             )
         if self.max_rows is not None:
-            object.__setattr__(self, "max_rows", validation.whole_number("max_rows", self.max_rows))
+            settle(self, max_rows=validation.whole_number("max_rows", self.max_rows))
         if not isinstance(self.key, str) or not self.key or "|" in self.key:
             raise InvalidInput("the sampling key must be a text without '|': leave it out for a fresh one.")
 

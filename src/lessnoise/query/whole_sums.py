@@ -18,9 +18,8 @@ from lessnoise.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
+    from lessnoise._common import Array, IntArray
 
-    Integers = NDArray[np.int64]
 
 SMALLEST, LARGEST = 1e-100, 1e100
 SPACING = 2**10
@@ -49,7 +48,7 @@ def whole_steps(low: float, high: float, step: float) -> tuple[int, int]:
     return (first, last) if first <= last else (min(first, last, key=abs),) * 2
 
 
-def to_floats(total: Integers) -> NDArray[np.float64]:
+def to_floats(total: IntArray) -> Array:
     """Whole numbers below 2^63 as floats, rounded towards 0; beyond 2^53 floats lie 2, 4, ..., 2^10 apart.
 
     Two numbers that are n apart become floats that are at most n, rounded up to a multiple of 2^10, apart. With
@@ -74,7 +73,7 @@ def spaced(steps: int) -> int:
     return -(-steps // SPACING) * SPACING
 
 
-def add(left: Integers, right: Integers) -> Integers:
+def add(left: IntArray, right: IntArray) -> IntArray:
     """Add two integer arrays, or refuse when the sum could leave the range of 64 bits.
 
     >>> import numpy as np
@@ -86,7 +85,7 @@ def add(left: Integers, right: Integers) -> Integers:
     return left + right
 
 
-def _largest(values: Integers) -> int:
+def _largest(values: IntArray) -> int:
     return max(int(values.max()), -int(values.min()))
 
 

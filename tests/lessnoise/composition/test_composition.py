@@ -16,7 +16,7 @@ from scipy.special import gammaln
 import lessnoise as ln
 from lessnoise.composition.accountant import Accountant
 from lessnoise.composition.curve_points import Samples
-from lessnoise.composition.gaussians import Normal, mu_range
+from lessnoise.composition.steps import Normal, mu_range
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.law import Plain, Radial, register

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessnoise.composition.convolution import LatticeSum, Terms
-from lessnoise.composition.discretize import Losses, optimistic_hull, pessimistic, snap, unsnapped
+from lessnoise.composition.convolution import LatticeSum, LossTerms
+from lessnoise.composition.discretize import DiscreteLosses, optimistic_hull, pessimistic, snap, unsnapped
 from lessnoise.mechanism.curve import gaussian
 
 
-def curve_of(losses: Losses, epsilon: float) -> float:
+def curve_of(losses: DiscreteLosses, epsilon: float) -> float:
     """Hockey-stick divergence of the discrete pair, from the definition."""
     with np.errstate(over="ignore"):
         return float(np.sum(losses.p * np.maximum(-np.expm1(epsilon - losses.x), 0.0))) + losses.infinite
@@ -89,7 +89,7 @@ def test_sums_agree_with_another_transform(count):
     x = np.arange(-256, 257) * step
     losses = pessimistic(x, excess(0.4, x))
     theirs = pld_pmf.DensePLDPmf(step, -256, losses.p, losses.infinite, True).self_compose(count, 1e-15)
-    terms = Terms([losses], [count])
+    terms = LossTerms([losses], [count])
     for target in (1e-2, 1e-5, 1e-8):
         theta = terms.tilt_for(target)
         epsilon = terms.sharpest_at(theta)
@@ -101,8 +101,8 @@ def test_sums_agree_with_another_transform(count):
 
 def test_tiny_tails_keep_their_digits():
     # 100 signs of size 1: the loss is 100 with probability 2^-100.
-    losses = Losses(np.array([-1.0, 1.0]), np.array([0.5, 0.5]), 0.0, 0.0)
-    terms = Terms([losses], [100])
+    losses = DiscreteLosses(np.array([-1.0, 1.0]), np.array([0.5, 0.5]), 0.0, 0.0)
+    terms = LossTerms([losses], [100])
     total = LatticeSum(terms, 0.5, terms.tilt(99.0))
     value, error = total.delta(99.0)
     assert math.isclose(value, 2.0**-100 * -math.expm1(-1.0), rel_tol=1e-9)

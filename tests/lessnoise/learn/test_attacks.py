@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 from torch.utils.data import DataLoader, Dataset, TensorDataset  # noqa: E402
 
-from lessnoise.learn.clipping import RESERVE, clipped_sums  # noqa: E402
+from lessnoise.learn.gradients import RESERVE, clipped_sums  # noqa: E402
 from tests.helpers.private_training import RECORDS, clipped_sum, drawn, movement, network, one_step, private_of, problem  # noqa: E402
 
 

@@ -214,7 +214,7 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
     from opacus import PrivacyEngine
 
     from lessnoise.learn.batch import tagged
-    from lessnoise.learn.clipping import RESERVE
+    from lessnoise.learn.gradients import RESERVE
 
     quiet = learn.gaussian(noise_multiplier=1e-9, clip_norm=0.3, parameters=56)
     after = []

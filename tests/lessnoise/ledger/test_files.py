@@ -16,8 +16,8 @@ import sys
 import pytest
 
 import lessnoise as ln
-from lessnoise.ledger import database, forks, picture
-from lessnoise.ledger.history import history
+from lessnoise.ledger import database, forks, spending
+from lessnoise.ledger.spending import history
 
 GAUSSIAN = ln.analytic_gaussian(epsilon=0.3, delta=1e-8, sensitivity=1, shape=3)
 LAPLACE = ln.laplace(epsilon=0.25, sensitivity=1, shape=3)
@@ -256,7 +256,7 @@ def test_texts_that_cannot_be_stored_cost_nothing(ledger, text):
 def every_use(ledger):
     return [
         ledger.records,
-        lambda: picture.spending_lines(history(ledger), ledger.budget),
+        lambda: spending.spending_lines(history(ledger), ledger.budget),
         ledger.spent,
         ledger.spent_delta,
         lambda: ledger.affords(LAPLACE),

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import lessnoise as ln
 from lessnoise.ledger import database, total
-from lessnoise.ledger.history import history
+from lessnoise.ledger.spending import history
 from lessnoise.noise import Stream, delta_numeric
 
 TRIALS = Path(__file__).parents[3] / "benchmarks" / "ledger_trials.py"

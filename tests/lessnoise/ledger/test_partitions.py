@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import lessnoise as ln
 from lessnoise.ledger import total
-from lessnoise.ledger.history import history
+from lessnoise.ledger.spending import history
 
 BOUNDED = {"sensitivity": 1, "shape": 3, "neighbours": "replace"}
 GAUSSIAN = ln.analytic_gaussian(epsilon=1, delta=1e-6, **BOUNDED)

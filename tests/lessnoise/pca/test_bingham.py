@@ -9,7 +9,7 @@ import lessnoise as ln
 from lessnoise.noise import Stream
 from lessnoise.noise.unit_vector import GRID, Bingham, Normals
 from lessnoise.pca import ppca, sample_bingham, sample_frame
-from lessnoise.pca.bingham import Chain, sample_sequence
+from lessnoise.pca.bingham import MarkovChain, sample_sequence
 
 
 def bingham_second_moments(falls):
@@ -144,7 +144,7 @@ def test_the_diagnostics_tell_a_moving_chain_from_a_settled_one():
     settled = sample_frame(np.diag([9.0, 5, 1, 0]), 2, rng, sweeps=400)
     assert settled.split_shift < 5
     assert settled.effective_draws > 50
-    moving = Chain(settled.frame, np.linspace(0, 100, 400) + rng.standard_normal(400))
+    moving = MarkovChain(settled.frame, np.linspace(0, 100, 400) + rng.standard_normal(400))
     assert moving.split_shift > 2 * 5 or moving.effective_draws < 5
 
 

@@ -21,8 +21,7 @@ import lessnoise as ln
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.pca import PrivateCovariance, PrivatePCA, RowBound, moments
-from lessnoise.pca.layout import Layout
-from lessnoise.pca.symmetric import entries, pack, unpack
+from lessnoise.pca.layout import Layout, entries, pack, unpack
 
 HUGE = {"epsilon": 1e9, "delta": 1e-6}
 

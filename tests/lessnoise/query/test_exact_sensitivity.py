@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from lessnoise import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca import RowBound
+from lessnoise.pca.bounded_rows import Moments
 from lessnoise.pca.layout import MOST_ROWS, Layout
-from lessnoise.pca.release import release_moments
-from lessnoise.pca.rows import Moments
+from lessnoise.pca.noisy_moments import release_moments
 from lessnoise.query import Gram, Mean, SecondMoments, Sum, Unit
 from lessnoise.query.whole_sums import SPACING, spaced, to_floats, whole_steps
 

@@ -256,7 +256,7 @@ def test_a_histogram_that_cannot_be_finished_keeps_its_release(ledger, monkeypat
 @pytest.mark.parametrize("name", ["PrivateCovariance", "PrivatePCA"])
 def test_an_estimator_that_cannot_be_finished_keeps_its_release(ledger, monkeypatch, name):
     estimators = pytest.importorskip("lessnoise.pca.estimators", reason="scikit-learn is not installed")
-    monkeypatch.setattr("lessnoise.pca.rows.Moments.covariance", fails(np.linalg.LinAlgError("no convergence")))
+    monkeypatch.setattr("lessnoise.pca.bounded_rows.Moments.covariance", fails(np.linalg.LinAlgError("no convergence")))
     rows = np.random.default_rng(0).normal(size=(50, 2))
     estimator = getattr(estimators, name)(**TARGET, clip_norm=3, ledger=ledger)
     with pytest.raises(ln.PaidNotReleased, match="no convergence") as caught:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engines.arrays import kind_of
-from lessnoise.engines.checks import check_kinds, fresh, places, wanted
+from lessnoise.engines.engine import check_kinds, fresh, places, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, TEXT, from_arrow, is_text
 

@@ -1,11 +1,13 @@
-"""The spending of a ledger over time, drawn."""
+"""How a ledger's budget was spent over time: computed, in lines of text, and drawn."""
 
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lessnoise.errors import InvalidInput
+from lessnoise.ledger import total
 from lessnoise.text import up
 
 if TYPE_CHECKING:
@@ -14,12 +16,49 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from lessnoise.composition import Composition
     from lessnoise.guarantees import Guarantee
-    from lessnoise.ledger.history import Moment
+    from lessnoise.ledger.ledger import Ledger, Record
 
 FORMATS = (".png", ".svg", ".pdf")
 _WIDTH = 48
 _INK, _SOFT, _GRID, _SPENT, _LIMIT = "#222222", "#5F5F66", "#DDDDDD", "#0072B2", "#D55E00"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The total after a number of records: epsilon at the ledger's delta, rounded up."""
+
+    time: float
+    records: int
+    epsilon: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
+def history(ledger: Ledger, points: int = 16, records: Sequence[Record] | None = None) -> list[Moment]:
+    """The exact total at up to ``points`` moments, evenly spread over the records; the last one is now."""
+    every = ledger.records() if records is None else records
+    if not every:
+        return []
+    marks = sorted({round((k + 1) * len(every) / points) for k in range(points)} - {0})
+    totals: total.Totals = {}
+    known: dict[Composition, int] = {}
+    moments = []
+    for number, record in enumerate(every, start=1):
+        counts = totals.setdefault(record.partition or total.EVERYWHERE, {})
+        key = known.setdefault(record.composition, len(known))
+        counts[key] = counts.get(key, 0) + 1
+        if number in marks:
+            compositions = list(known)
+            together = total.touched(ledger.budget.neighbours)
+            candidates = total.worst_compositions(totals, together, compositions.__getitem__)
+            distance = total.machine_distance(totals, together, compositions.__getitem__)
+            spent = total.epsilon_spent(candidates, ledger.budget.delta, distance)
+            moments.append(Moment(record.time, number, spent.upper))
+    return moments
 
 
 def spending_lines(moments: Sequence[Moment], budget: Guarantee) -> list[str]:

@@ -17,8 +17,8 @@ from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism import Mechanism, Radial, Request, find_mechanism, laplace, mod_sulq, values_drawn, wishart
 from lessnoise.noise import can_keep
-from lessnoise.pca.rows import Moments
-from lessnoise.pca.symmetric import unpack
+from lessnoise.pca.bounded_rows import Moments
+from lessnoise.pca.layout import unpack
 from lessnoise.query import round_up
 from lessnoise.release import Payment
 

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lessnoise.engines.checks import Unreadable, check_kinds, fresh, places, require, wanted
-from lessnoise.engines.tables import described, plain
+from lessnoise.engines.arrow_tables import described, plain
+from lessnoise.engines.engine import Unreadable, check_kinds, fresh, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
 from lessnoise.query import INTEGER, NOTHING, NUMBER, TEXT
 
@@ -85,14 +85,14 @@ def pieces(files: list[Path], query: Query, unit: Unit) -> list[Piece]:
             types = _types(opened.schema_arrow, query, unit)
             ids.add(types[-1][0])
             parts += [Piece(str(file), group) for group in range(opened.num_row_groups)]
-    if unit.id is not None and len(ids - {NOTHING}) > 1:
-        raise mixed_ids(unit)
+    check_ids(unit, ids)
     return parts
 
 
-def mixed_ids(unit: Unit) -> InvalidInput:
-    """The sentence for ids that are numbers here and texts there."""
-    return InvalidInput(f"unit={unit.id!r} is text in one file and whole numbers in another: convert them.")
+def check_ids(unit: Unit, kinds: set[str]) -> None:
+    """Refuse ids that are numbers in one file and texts in another."""
+    if unit.id is not None and len(kinds - {NOTHING}) > 1:
+        raise InvalidInput(f"unit={unit.id!r} is text in one file and whole numbers in another: convert them.")
 
 
 def read(piece: Piece, query: Query, unit: Unit) -> Iterator[Any]:
@@ -124,9 +124,8 @@ def csv_schema(query: Query, unit: Unit) -> Any:  # noqa: ANN401
     """The types that the fields of a CSV file get, under fresh names; ids are texts."""
     import pyarrow
 
-    kinds = [*query.kinds.values(), *([] if unit.id is None else [TEXT])]
     types = {NUMBER: pyarrow.float64(), INTEGER: pyarrow.int64(), TEXT: pyarrow.large_string()}
-    return pyarrow.schema([(name, types[kind]) for name, kind in zip(fresh(query, unit), kinds, strict=True)])
+    return pyarrow.schema(zip(fresh(query, unit), typed(query, unit, types), strict=True))
 
 
 def _header(path: Path) -> list[str]:

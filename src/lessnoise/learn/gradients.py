@@ -1,16 +1,25 @@
-"""Sums of clipped gradients that one record moves by no more than the clipping norm, in floating point as on paper.
+"""Gradients: sums of clipped ones, and noise for them that is drawn where they are.
 
+A record moves a sum by no more than the clipping norm, in floating point as on paper.
 Each record's gradient is clipped, then cut to whole multiples of a power of two, towards zero, which makes it no
 longer. Sums of such whole numbers are exact, in whatever order: a record moves the sum by its own clipped gradient
 and by nothing else.
+
+The noise is from torch's generator, for experiments. Its laws are those of the engine, but drawn in floating point from
+a generator that is not cryptographic (Philox on a GPU, a Mersenne Twister on a CPU): whoever knows its state knows the
+noise.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
 import torch
+
+from lessnoise.errors import InvalidInput
+from lessnoise.mechanism import Law, Radial, Shells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,3 +70,45 @@ def _parts(rows: torch.Tensor) -> Iterator[slice]:
     """A few records at a time: copies that fit into a processor's cache take a tenth of the time."""
     step = min(_RECORDS, max(1, _ENTRIES.get(rows.device.type, 2**20) // max(1, rows.shape[1])))
     return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+@functools.singledispatch
+def draw(law: Law, dimension: int, device: torch.device, generator: torch.Generator | None = None) -> torch.Tensor:
+    """One draw of ``dimension`` entries, float32.
+
+    >>> draw(Radial(3, 2, 1.0), 3, torch.device("cpu")).shape
+    torch.Size([3])
+    """
+    raise InvalidInput(
+        f"noise kind={law.kind!r} cannot be drawn by torch's generator: leave secure_mode on, and the engine draws it."
+    )
+
+
+@draw.register
+def _(law: Radial, dimension: int, device: torch.device, generator: torch.Generator | None = None) -> torch.Tensor:
+    if law.is_gaussian(dimension):
+        normal = torch.randn(dimension, device=device, generator=generator)
+        return normal.mul_(law.scale / 2.0**0.5)
+    # (R/scale)^p is Gamma(k/p) distributed.
+    shape = torch.tensor(law.k / law.p, dtype=torch.float64, device=device)
+    return _isotropic(
+        law.scale * torch._standard_gamma(shape, generator=generator) ** (1.0 / law.p), dimension, generator
+    )
+
+
+@draw.register
+def _(law: Shells, dimension: int, device: torch.device, generator: torch.Generator | None = None) -> torch.Tensor:
+    edges = torch.tensor(law.edges, dtype=torch.float64, device=device)
+    weights = torch.tensor(law.probabilities, dtype=torch.float64, device=device)
+    shell = torch.multinomial(weights, 1, generator=generator)[0]
+    inner, outer = edges[shell], edges[shell + 1]
+    share = torch.rand((), dtype=torch.float64, device=device, generator=generator)
+    # r^M is uniform inside a shell.
+    start = (inner / outer) ** dimension
+    return _isotropic(outer * (start + share * (1.0 - start)) ** (1.0 / dimension), dimension, generator)
+
+
+def _isotropic(length: torch.Tensor, dimension: int, generator: torch.Generator | None) -> torch.Tensor:
+    """A vector of this length, one float64, in a direction that is uniform."""
+    direction = torch.randn(dimension, device=length.device, generator=generator)
+    return direction.mul_((length / direction.double().norm()).float())
