@@ -185,7 +185,7 @@ def engine_errors(engine: str, data: object) -> Iterator[None]:
         said = _SAID_BY_A_WORKER.search(str(error))
         if said and said[1] == "InvalidInput":
             raise InvalidInput(said[2]) from None
-        reason = said[2] if said else _reason(error)
+        reason = said[2] if said else _reason(error, told=isinstance(data, (str, Path)))
         raise EngineFailed(
             f"{engine} could not read {where} to the end ({reason}): nothing was spent; repair it and try again."
         ) from None
@@ -194,12 +194,15 @@ def engine_errors(engine: str, data: object) -> Iterator[None]:
 _SAID_BY_A_WORKER = re.compile(r"^lessnoise\.\S*\b(InvalidInput|Unreadable): (.+)$", re.MULTILINE)
 
 
-def _reason(error: Exception) -> str:
-    """What may be told: our own words, those of the operating system, else the kind of error."""
+def _reason(error: Exception, told: bool) -> str:
+    """What may be ``told``: our own words, those of the operating system about a file, else the kind of error.
+
+    A stream that fails may quote what it carries, and engines pass that on under any name.
+    """
     kind = type(error).__name__
     if isinstance(error, Unreadable):
         return str(error)
-    if isinstance(error, OSError) or kind == "IOException":
+    if told and (isinstance(error, OSError) or kind == "IOException"):
         lines = str(error).strip().splitlines() or [kind]
         return lines[0].strip().rstrip(".:")[:200]
     condition = getattr(error, "sqlstate", None) or (error.getCondition() if hasattr(error, "getCondition") else None)

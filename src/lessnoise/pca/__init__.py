@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from lessnoise.pca.bingham import sample_bingham, sample_frame
 from lessnoise.pca.bounded_rows import Moments, RowBound, moments
+from lessnoise.pca.exponential import ppca
 from lessnoise.pca.layout import Layout, unpack
 from lessnoise.pca.noisy_moments import build_mechanism
-from lessnoise.pca.ppca import ppca
 
 if TYPE_CHECKING:
     from lessnoise.pca.estimators import PrivateCovariance, PrivatePCA

@@ -13,9 +13,9 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bingham import DEFAULT_SWEEPS
 from lessnoise.pca.bounded_rows import RowBound, column_names, is_streamed, moments, source_of
+from lessnoise.pca.exponential import ppca
 from lessnoise.pca.layout import MOST_ROWS, Layout
 from lessnoise.pca.noisy_moments import DEFAULT, MATRIX, PUBLISHED, NoisyMoments, release_moments
-from lessnoise.pca.ppca import ppca
 from lessnoise.query import column_names as _column_names
 from lessnoise.query import unknown_column
 from lessnoise.release import Payment
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from lessnoise._common import Array
     from lessnoise.ledger import Ledger
     from lessnoise.pca.bounded_rows import Moments
+    from lessnoise.pca.exponential import ComponentsCertificate
     from lessnoise.pca.noisy_moments import Builder
-    from lessnoise.pca.ppca import ComponentsCertificate
     from lessnoise.release import Certificate
 
 

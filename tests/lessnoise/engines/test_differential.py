@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lessnoise import InvalidInput
-from lessnoise.engines import answer
+from lessnoise.engines import answer, engine_errors
 from lessnoise.engines.postgres import Postgres
 from lessnoise.errors import EngineFailed, LessnoiseError
 from lessnoise.query import ROW, Axis, Histogram, Mean, Sum, Unit
@@ -412,6 +412,20 @@ def test_no_error_quotes_the_data(tmp_path):
         (names, tmp_path / "bad.parquet", EngineFailed),
     ):
         assert_silent(lambda asked=asked, data=data: answer(asked, data), error, "column='[xy]'|could not read")
+
+
+def test_a_stream_that_fails_is_not_quoted_under_any_name():
+    """DuckDB tells of it as an input that is invalid or as one of its own IO errors, as its threads happen to meet."""
+    named = type("IOException", (Exception,), {})
+    for error in (named("secret"), OSError("secret"), ValueError("secret")):
+
+        def fail(error=error):
+            with engine_errors("DuckDB", object()):
+                raise error
+
+        assert_silent(fail, EngineFailed, "could not read the data")
+    with pytest.raises(EngineFailed, match="no such disk"), engine_errors("DuckDB", "trips.parquet"):
+        raise OSError("no such disk")
 
 
 def test_columns_of_other_types_are_refused(tmp_path):

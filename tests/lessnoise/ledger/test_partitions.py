@@ -45,7 +45,8 @@ def test_a_replaced_individual_leaves_one_partition_and_enters_another(tmp_path)
     ledger.spend(GAUSSIAN, partition="south")
     assert ledger.spent().upper == pytest.approx(expected, rel=1e-4)
     assert ledger.spent() == GAUSSIAN.repeat(2).epsilon(1e-6)
-    assert ledger.spent_delta() == GAUSSIAN.repeat(2).delta(10.0)
+    assert ledger.spent_delta().upper == GAUSSIAN.repeat(2).guarantee(10.0).delta  # the machine's share is in it
+    assert ledger.spent_delta().lower == GAUSSIAN.repeat(2).delta(10.0).lower
     assert ledger.remaining() == 10.0 - ledger.spent().upper
     assert history(ledger)[-1].epsilon == ledger.spent().upper
     for region in ("east", "west"):  # two at a time, however many there are
@@ -136,8 +137,10 @@ def test_the_worst_is_among_the_candidates(totals, together):
     others = [counts for name, counts in totals.items() if name]
     chosen = itertools.combinations(others, min(together, len(others)))
     everything = [counts for counts in (total.merged(common, *some) for some in chosen) if counts]
-    expected = total.epsilon_spent((total.composition_of(counts, KINDS.__getitem__) for counts in everything), 1e-6)
-    found = total.epsilon_spent(total.worst_compositions(totals, together, KINDS.__getitem__), 1e-6)
+    expected = total.epsilon_spent(
+        (total.composition_of(counts, KINDS.__getitem__) for counts in everything), 1e-6, 0.0
+    )
+    found = total.epsilon_spent(total.worst_compositions(totals, together, KINDS.__getitem__), 1e-6, 0.0)
     assert found.upper >= expected.lower
     assert found.upper <= expected.upper
 
