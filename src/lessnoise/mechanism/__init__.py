@@ -35,7 +35,7 @@ from lessnoise.mechanism.families.wishart import Wishart, wishart
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
 from lessnoise.mechanism.least.objective import Goal
-from lessnoise.mechanism.least.radial_search import best_member
+from lessnoise.mechanism.least.search import best_member
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,6 +41,15 @@ class Objective(Protocol):
     def sag(self, left: Array, right: Array) -> Array:
         """A bound on how far f falls below its chord over intervals without kinks inside."""
         ...
+
+
+class Problem(NamedTuple):
+    """The least E f(|n|) that keeps (epsilon, target) against shifts of length 1 in R^dimension."""
+
+    dimension: int
+    epsilon: float
+    target: float
+    objective: Objective
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Grid:
+class NodeGrid:
     """Nodes in |n|, levels of the cosine, the shifts used, and which (test, node, level) may differ from zero."""
 
     nodes: Array
@@ -133,7 +133,7 @@ class Averages:
 _WIDEST = 0.45  # largest cap fraction used
 
 
-def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels: int) -> Grid:
+def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels: int) -> NodeGrid:
     """Nodes aligned with the steps of a staircase, and shorter shifts from its innermost ball."""
     radii = guide.radii
     sphere = Sphere(guide.dimension)
@@ -161,10 +161,10 @@ def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels:
         core = int(np.searchsorted(grid, ball * (1 + 1e-12), side="right"))
         tests += [Test(1.0 - i / count, core) for i in range(1, count)]
         masks += [np.broadcast_to(fractions > 0.04, (core, len(fractions)))] * (count - 1)
-    return Grid(grid, sphere.rim(fractions).cosine, tuple(tests), np.concatenate([mask.ravel() for mask in masks]))
+    return NodeGrid(grid, sphere.rim(fractions).cosine, tuple(tests), np.concatenate([mask.ravel() for mask in masks]))
 
 
-def smooth_grid(guide: Guide, objective: Objective, *, count: int, levels: int, wide: bool = False) -> Grid:
+def smooth_grid(guide: Guide, objective: Objective, *, count: int, levels: int, wide: bool = False) -> NodeGrid:
     """Nodes spread over the range of a mechanism with many steps, not tied to them."""
     sphere = Sphere(guide.dimension)
     log_target = math.log(guide.target)
@@ -186,7 +186,7 @@ def smooth_grid(guide: Guide, objective: Objective, *, count: int, levels: int, 
     least, most = float(small.min()) / 2.0, min(float(large.max()) * 4.0, _WIDEST)
     fractions = _fractions(sphere, least, most, levels)
     mask = wide | (fractions[None, :] > small[:, None] / 4.0) & (fractions[None, :] < large[:, None] * 12.0)
-    return Grid(grid, sphere.rim(fractions).cosine, (Test(1.0, len(grid)),), mask.ravel())
+    return NodeGrid(grid, sphere.rim(fractions).cosine, (Test(1.0, len(grid)),), mask.ravel())
 
 
 def _fractions(sphere: Sphere, least: float, most: float, levels: int) -> Array:

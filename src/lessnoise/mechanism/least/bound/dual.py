@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism.least.bound.averages import Averages, Grid
+from lessnoise.mechanism.least.bound.averages import Averages, NodeGrid
 from lessnoise.mechanism.least.bound.proof import Proof, Table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MARGIN = 2e-4
 class Dual:
     """The test problem on one grid, in units in which the objective is about 1."""
 
-    def __init__(self, guide: Guide, objective: Objective, grid: Grid) -> None:
+    def __init__(self, guide: Guide, objective: Objective, grid: NodeGrid) -> None:
         self.guide, self.objective, self.grid = guide, objective, grid
         self.scale, self.target = guide.expected, guide.target
         self.grow = math.exp(guide.epsilon)

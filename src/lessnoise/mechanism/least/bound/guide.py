@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,38 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lessnoise._common import Array
-    from lessnoise.mechanism.least.objective import Objective
-
-
-class Staircase(Protocol):
-    """What is asked of a staircase: height e^(-epsilon k) between radii k-1 and k, and its multipliers."""
-
-    @property
-    def dimension(self) -> int: ...  # noqa: D102
-
-    @property
-    def radii(self) -> Array: ...  # noqa: D102
-
-    @property
-    def sigma(self) -> Array:
-        """Logarithm of the fraction of sphere k outside B(-v, radii[k+1])."""
-        ...
-
-    @property
-    def log_multiplier(self) -> float: ...  # noqa: D102
-
-    @property
-    def level(self) -> float:
-        """E f + multiplier * delta."""
-        ...
-
-    @property
-    def expected(self) -> float: ...  # noqa: D102
-
-    @property
-    def smooth(self) -> bool:
-        """Whether its steps are so many that their phase hardly matters."""
-        ...
+    from lessnoise.mechanism.least.objective import Objective, Problem
+    from lessnoise.mechanism.least.staircase_newton import Staircase
 
 
 @dataclass(frozen=True)
@@ -122,8 +92,9 @@ def staircase_guide(chain: Staircase, epsilon: float, target: float) -> Guide:
     )
 
 
-def gaussian_guide(dimension: int, epsilon: float, target: float, objective: Objective) -> Guide:
+def gaussian_guide(problem: Problem) -> Guide:
     """The guide of the analytic Gaussian mechanism, where there is no staircase."""
+    dimension, epsilon, target, objective = problem
     sd = gaussian.gaussian_scale(epsilon, target)
     sphere = Sphere(dimension)
     spread = sd * math.sqrt(0.5)
