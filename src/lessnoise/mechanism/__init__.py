@@ -27,11 +27,9 @@ from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, inte
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
-from lessnoise.mechanism.families.mod_sulq import mod_sulq
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
-from lessnoise.mechanism.families.product_noise import product_noise
+from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
-from lessnoise.mechanism.families.wishart import Wishart, wishart
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
 from lessnoise.mechanism.least.objective import Goal

@@ -23,6 +23,7 @@ from lessnoise.mechanism.request import Request, representable
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
+    from lessnoise.mechanism.request import Relation
 
 
 OURS = "calibrated on the exact curve by lessnoise"
@@ -51,7 +52,7 @@ def r1smg(
     sensitivity: float,
     shape: Shape,
     calibration: Literal["published", "exact"],
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Rank-1 singular multivariate Gaussian noise: one normal variable along a random direction.
 
@@ -95,12 +96,7 @@ def r1smg_psi(dimension: int, delta: float) -> float:
 
 
 def classic_gaussian(
-    *,
-    epsilon: float,
-    delta: float,
-    sensitivity: float,
-    shape: Shape,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    *, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Mechanism:
     """Independent normal noise with sigma = D sqrt(2 ln(1.25/delta))/eps (Dwork & Roth 2014, Theorem A.1).
 
@@ -118,12 +114,7 @@ def classic_gaussian(
 
 
 def analytic_gaussian(
-    *,
-    epsilon: float,
-    delta: float,
-    sensitivity: float,
-    shape: Shape,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    *, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Mechanism:
     """Independent normal noise of the smallest sufficient sigma (Balle & Wang 2018, Theorem 9).
 
@@ -142,7 +133,7 @@ def zhao_gaussian(
     sensitivity: float,
     shape: Shape,
     variant: Literal[1, 2],
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Independent normal noise by Zhao et al.'s closed forms, valid for every epsilon (arXiv 1911.12060).
 
@@ -171,12 +162,7 @@ def zhao_gaussian(
 
 
 def l2_mechanism(
-    *,
-    epsilon: float,
-    delta: float,
-    sensitivity: float,
-    shape: Shape,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    *, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Mechanism:
     """Noise of density proportional to exp(-||n||/s), with the smallest s that keeps the target.
 
@@ -194,7 +180,7 @@ def radial(
     shape: Shape,
     k: float,
     p: float,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Any member of the radial family, exactly calibrated; (k, p=2) is a Gaussian in a random k-subspace.
 
@@ -209,11 +195,7 @@ def radial(
 
 
 def laplace(
-    *,
-    epsilon: float,
-    sensitivity: float,
-    shape: Shape,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    *, epsilon: float, sensitivity: float, shape: Shape, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Mechanism:
     """Independent Laplace noise of scale D1/eps for an l1 sensitivity D1: pure epsilon-DP.
 

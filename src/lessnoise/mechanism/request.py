@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.mechanism.law import Law
 
+    Relation = Neighbours | str  # as a caller writes it
+
+_STANDARD = ("epsilon", "delta", "sensitivity", "shape", "neighbours")
+
 
 @contextmanager
 def representable(**given: float) -> Iterator[None]:
@@ -70,9 +74,7 @@ class Request:
                 object.__setattr__(self, name, validation.positive(name, getattr(self, name), math.inf))
 
     @classmethod
-    def of(
-        cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Neighbours | str
-    ) -> Request:
+    def of(cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation) -> Request:
         """From the arguments of a builder, as callers write them.
 
         >>> Request.of(1, 1e-6, 1, 10, "replace").shape
@@ -88,9 +90,9 @@ class Request:
     @property
     def l1(self) -> float:
         """The l1 sensitivity, or the largest that the l2 sensitivity allows: sqrt(M) D."""
-        return self.l1_sensitivity if self.l1_sensitivity is not None else self._largest(1.0)
+        return self.l1_sensitivity if self.l1_sensitivity is not None else self.largest_norm(1.0)
 
-    def _largest(self, p: float) -> float:
+    def largest_norm(self, p: float) -> float:
         """The largest l_p norm of a vector of l2 norm D: D for p >= 2, D M^(1/p - 1/2) below."""
         return float(self.sensitivity * self.dimension ** max(1.0 / p - 0.5, 0.0) * (1.0 + 1e-15))
 
@@ -104,15 +106,13 @@ class Request:
         claim = Claim(self.epsilon, self.delta, self.neighbours, source)
         return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
 
-    def standard(self) -> dict[str, Any]:
-        """The arguments that most builders take."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "sensitivity": self.sensitivity,
-            "shape": self.shape,
-            "neighbours": self.neighbours,
-        }
+    def standard(self, **changed: object) -> dict[str, Any]:
+        """The arguments that most builders take, or some of them ``changed``."""
+        return {name: getattr(self, name) for name in _STANDARD} | changed
+
+    def pure(self, **changed: object) -> dict[str, Any]:
+        """The same without delta."""
+        return {name: value for name, value in self.standard(**changed).items() if name != "delta"}
 
     def need(self, name: str, mechanism: str) -> float:
         """An optional field that a mechanism cannot do without."""

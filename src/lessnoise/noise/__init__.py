@@ -20,13 +20,12 @@ from lessnoise.noise.machine import (
     total_delta,
     with_machine,
 )
-from lessnoise.noise.matrix import Matrix
+from lessnoise.noise.matrix import Matrix, WishartForm
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
 from lessnoise.noise.stream import Sequence, Stream
 from lessnoise.noise.streamed import prepare_streamed, prepare_streamed_integers
 from lessnoise.noise.unit_vector import Bingham, Normals
-from lessnoise.noise.wishart import Wishart
 from lessnoise.noise.ziggurat import laplace, normal, power
 
 __all__ = [
@@ -46,7 +45,7 @@ __all__ = [
     "Sequence",
     "ShellRadius",
     "Stream",
-    "Wishart",
+    "WishartForm",
     "Word",
     "add_noise",
     "can_keep",

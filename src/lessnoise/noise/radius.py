@@ -54,9 +54,7 @@ class NormalRadius:
         z = exact.draw(ziggurat.normal(), words)
 
         def radius(level: int) -> Interval:
-            deviation = exact.root(self.variance, level)
-            ends = [a * b for a in deviation for b in z.interval(level)]
-            return min(ends), max(ends)
+            return exact.product(exact.root(self.variance, level), z.interval(level))
 
         return Real.relative(radius)
 
@@ -94,14 +92,14 @@ class GammaRadius:
             if boost is not None:
                 low, high = exact.exponential(boost, level)
                 terms.append((-high / shape, -low / shape))
-            logarithm = (sum(t[0] for t in terms) / power, sum(t[1] for t in terms) / power)
-            return _scaled_exp(scale, logarithm, level)
+            low, high = exact.total(terms)
+            return _scaled_exp(scale, (low / power, high / power), level)
 
         return self._float(d, z, boost, radius) or Real.relative(radius)
 
     def _float(self, d: Fraction, z: Draw, boost: Word | None, radius: Callable[[int], Interval]) -> Real | None:
         """The radius in floats with a bound on its relative error, if small (docs/theory/noise-engine.md, lemma 6)."""
-        y = _middle(z) / math.sqrt(9.0 * d)  # c z, within 3 units of 2^-53
+        y = z.middle(1) / math.sqrt(9.0 * d)  # c z, within 3 units of 2^-53
         base = 1.0 + y
         u = 1.0 if boost is None else boost.first * 2.0**-64
         if not (base > 0.25 and u > 2.0**-40):
@@ -198,7 +196,7 @@ def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:
     """A normal z accepted with probability exp(z^2/2 + d - d v + d ln v), v = (1 + c z)^3 > 0, c = 1/sqrt(9 d)."""
     while True:
         z, test = exact.draw(ziggurat.normal(), words), next(words)
-        verdict = _float_accepts(float(d), _middle(z), test.first * 2.0**-64)
+        verdict = _float_accepts(float(d), z.middle(1), test.first * 2.0**-64)
         if verdict is not None:
             if verdict:
                 return z
@@ -209,12 +207,6 @@ def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:
                 break
         if verdict:
             return z
-
-
-def _middle(z: Draw) -> float:
-    """A double within 2^-52 of z, relatively (z is never so near to 0 that level 1 would not tell)."""
-    low, high = z.interval(1)
-    return float((low + high) / 2)
 
 
 def _float_accepts(d: float, z: float, u: float) -> bool | None:

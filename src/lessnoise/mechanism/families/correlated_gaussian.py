@@ -34,6 +34,7 @@ from lessnoise.noise import Form, Independent, Real
 if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism.request import Relation
 
 
 _ROUNDING = 2e-15  # relative error of mu: nine correctly rounded operations, all on positive numbers
@@ -126,7 +127,7 @@ def correlated_gaussian(
     delta: float,
     shape: Shape,
     sensitivity: float = 1.0,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Noise for d statistics of which one individual raises each by 0 up to ``sensitivity``: half a Gaussian's.
 

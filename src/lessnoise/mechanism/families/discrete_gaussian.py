@@ -41,17 +41,17 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid_index, grid_law, integer_array
-from lessnoise.mechanism.families.discrete_sums import Terms, offsets, theta
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request, representable
-from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
+from lessnoise.mechanism.sums import LogConcaveTerms, lattice_quantile, log_sum_moment, offsets, theta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lessnoise._common import Shape
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism.request import Relation
 
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian", "integer_array"]
@@ -190,7 +190,8 @@ class _Curve:
         if start > 0 and start * start > 1380 * parameter:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
             return Bracket(0.0, _NOTHING)
         exponent = float(start * start / (2 * parameter))
-        terms = Terms(float(start), float(start - threshold), float(1 / parameter), float(divisor / self.variance))
+        slope = float(divisor / self.variance)
+        terms = LogConcaveTerms(float(start), float(start - threshold), float(1 / parameter), slope)
         end = math.ceil(math.hypot(max(start, 0), 8.0 * deviation)) + 2
         narrow = deviation * min(1.0, deviation / max(start, 1))  # the terms fall by a factor e over this length
         lower, upper = terms.sum(offsets(end - start, deviation, narrow, math.sqrt(2.5 * self.width)))
@@ -295,12 +296,7 @@ def _(law: DiscreteGaussian, dimension: int, probability: float) -> float:
 
 
 def discrete_gaussian(
-    *,
-    epsilon: float,
-    delta: float,
-    sensitivity: float,
-    shape: Shape,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    *, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Mechanism:
     """Integer noise for integer arrays: the smallest sigma^2, to 13 bits, whose curve keeps the target.
 
