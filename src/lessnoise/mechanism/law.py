@@ -65,6 +65,12 @@ def law_from_dict(values: dict[str, Any]) -> Law:
     return _KINDS[kind].from_dict(values)
 
 
+def set_fields(instance: object, **values: object) -> None:
+    """Of a frozen dataclass, while it is made: what was given, as it was understood."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
 class Plain:
     """What most laws share: any shape, any relation, and a JSON round trip of plain fields."""
 
@@ -136,8 +142,7 @@ class Radial(Plain):
     norm: ClassVar[str] = "l2"
 
     def __post_init__(self) -> None:
-        for name in ("k", "p", "scale"):
-            object.__setattr__(self, name, validation.positive(name, getattr(self, name)))
+        set_fields(self, **{name: validation.positive(name, getattr(self, name)) for name in ("k", "p", "scale")})
         if not SMALLEST_POWER <= self.p <= 1.0 / SMALLEST_POWER or self.k < SMALLEST_SHAPE:
             raise InvalidInput(
                 f"p={self.p:g}, k={self.k:g}: pass p from {SMALLEST_POWER:g} to {1.0 / SMALLEST_POWER:g} and k of at "
@@ -180,4 +185,4 @@ class Laplace(Plain):
     norm: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
+        set_fields(self, scale=validation.positive("scale", self.scale))

@@ -16,7 +16,7 @@ from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.harmless import shown
 from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of, epsilon_of
-from lessnoise.mechanism.law import Law, law_from_dict
+from lessnoise.mechanism.law import Law, law_from_dict, set_fields
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.sampling import draw_noise, values_drawn
 from lessnoise.noise import machine_delta, with_machine
@@ -58,9 +58,8 @@ class Mechanism(Plotted):
 
     def __post_init__(self) -> None:
         validation.text("name", self.name)
-        object.__setattr__(self, "shape", validation.shape(self.shape))
-        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        set_fields(self, shape=validation.shape(self.shape), sensitivity=validation.sensitivity(self.sensitivity))
+        set_fields(self, neighbours=Neighbours.of(self.neighbours))
         self.law.check_shape(self.shape)
         self.law.check_neighbours(self.neighbours)
 

@@ -11,6 +11,7 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.mechanism.law import set_fields
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.mechanism import Mechanism
 
@@ -63,15 +64,13 @@ class Request:
     moved: bool = False
 
     def __post_init__(self) -> None:
-        for name, check in (("epsilon", validation.epsilon), ("delta", validation.delta)):
-            object.__setattr__(self, name, check(getattr(self, name)))
-        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
-        object.__setattr__(self, "shape", validation.shape(self.shape))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        set_fields(self, epsilon=validation.epsilon(self.epsilon), delta=validation.delta(self.delta))
+        set_fields(self, sensitivity=validation.sensitivity(self.sensitivity), shape=validation.shape(self.shape))
+        set_fields(self, neighbours=Neighbours.of(self.neighbours))
         Goal.of(self.objective)
         for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, validation.positive(name, getattr(self, name), math.inf))
+                set_fields(self, **{name: validation.positive(name, getattr(self, name), math.inf)})
 
     @classmethod
     def of(cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation) -> Request:

@@ -25,7 +25,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
-from lessnoise.mechanism.law import Plain, register
+from lessnoise.mechanism.law import Plain, register, set_fields
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request, representable
 from lessnoise.mechanism.sampling import noise_form
@@ -60,8 +60,7 @@ class CorrelatedGaussian(Plain):
 
     def __post_init__(self) -> None:
         common = validation.nonnegative_epsilon(self.common_variance, "common_variance")
-        object.__setattr__(self, "common_variance", common)
-        object.__setattr__(self, "own_variance", validation.positive("own_variance", self.own_variance))
+        set_fields(self, common_variance=common, own_variance=validation.positive("own_variance", self.own_variance))
 
     def check_neighbours(self, neighbours: Neighbours) -> None:
         """Only add/remove: the shift set of the curve is the cube [0, c]^d."""
@@ -115,10 +114,7 @@ def worst_mu(law: CorrelatedGaussian, dimension: int, sensitivity: float) -> flo
 @law_delta.register(CorrelatedGaussian)
 def _(law: CorrelatedGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     mu = worst_mu(law, dimension, sensitivity)
-    return Bracket(
-        gaussian.gaussian_delta(mu * (1.0 - _ROUNDING), epsilon).lower,
-        gaussian.gaussian_delta(mu * (1.0 + _ROUNDING), epsilon).upper,
-    )
+    return gaussian.delta_between(mu * (1.0 - _ROUNDING), mu * (1.0 + _ROUNDING), epsilon)
 
 
 def correlated_gaussian(

@@ -41,7 +41,7 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
-from lessnoise.mechanism.law import Plain, register
+from lessnoise.mechanism.law import Plain, register, set_fields
 from lessnoise.mechanism.sampling import noise_form
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class DiscreteGaussian(Plain):
         numerator = validation.whole_number("numerator", self.numerator)
         denominator = validation.whole_number("denominator", self.denominator)
         common = math.gcd(numerator, denominator)
-        object.__setattr__(self, "numerator", numerator // common)
-        object.__setattr__(self, "denominator", denominator // common)
+        set_fields(self, numerator=numerator // common, denominator=denominator // common)
         if max(self.numerator, self.denominator) >= _MOST_DIGITS:
             raise InvalidInput(
                 f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about "

@@ -14,6 +14,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
+from lessnoise.mechanism.law import set_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,8 +150,7 @@ class Deviations:
                 values.append(checked)
                 counts.append(size)
         validation.shape(sum(counts), "counts in all")
-        object.__setattr__(self, "values", tuple(values))
-        object.__setattr__(self, "counts", tuple(counts))
+        set_fields(self, values=tuple(values), counts=tuple(counts))
 
     @classmethod
     def of(cls, values: ArrayLike | Deviations, name: str = "deviations") -> Deviations:

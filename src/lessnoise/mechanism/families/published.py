@@ -13,7 +13,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.curve import law_delta
-from lessnoise.mechanism.law import Plain, Radial, register
+from lessnoise.mechanism.law import Plain, Radial, register, set_fields
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import noise_form, values_drawn
@@ -169,7 +169,7 @@ class Wishart(Plain):
     norm: ClassVar[str] = "outer product"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
+        set_fields(self, scale=validation.positive("scale", self.scale))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Square matrices."""

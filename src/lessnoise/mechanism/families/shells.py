@@ -33,7 +33,7 @@ from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import law_delta
 from lessnoise.mechanism.curve.lune import lune
-from lessnoise.mechanism.law import Plain, register
+from lessnoise.mechanism.law import Plain, register, set_fields
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.request import Request
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array, Shape
+    from lessnoise.mechanism.request import Relation
     from lessnoise.noise import Form
 
 
@@ -70,13 +71,9 @@ class Shells(Plain):
 
     def __post_init__(self) -> None:
         (dimension,) = validation.shape(self.dimension, "dimension")
-        edges, probabilities = (
-            validation.numbers("edges", self.edges),
-            validation.numbers("probabilities", self.probabilities),
-        )
-        object.__setattr__(self, "dimension", dimension)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "probabilities", probabilities)
+        edges = validation.numbers("edges", self.edges)
+        probabilities = validation.numbers("probabilities", self.probabilities)
+        set_fields(self, dimension=dimension, edges=edges, probabilities=probabilities)
         if len(edges) != len(probabilities) + 1 or not probabilities:
             raise InvalidInput(
                 f"edges has length={len(edges)} for {len(probabilities)} probabilities: pass one edge more than there "
@@ -241,7 +238,7 @@ def shells(
     shape: Shape,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Noise of a piecewise-constant radial density that does not rise outwards.
 
@@ -256,9 +253,7 @@ def shells(
     True
     """
     sizes = validation.shape(shape)
-    law = Shells(
-        math.prod(sizes), validation.numbers("edges", edges), validation.numbers("probabilities", probabilities)
-    )
+    law = Shells(math.prod(sizes), edges, probabilities)  # type: ignore[arg-type]  # __post_init__ converts
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:

@@ -17,7 +17,6 @@ with hats piecewise linear in |n|^2 on a grid of nodes and levels 0 <= x_l < 1. 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,16 +34,14 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.least.objective import Objective
 
 
-@dataclass(frozen=True)
-class Test:
-    """One shift length, with the nodes (the first ``count``) at which its test may differ from zero."""
+class Test(NamedTuple):
+    """One shift length, with the nodes (the first ``used``) at which its test may differ from zero."""
 
     shift: float
-    count: int
+    used: int
 
 
-@dataclass(frozen=True)
-class NodeGrid:
+class NodeGrid(NamedTuple):
     """Nodes in |n|, levels of the cosine, the shifts used, and which (test, node, level) may differ from zero."""
 
     nodes: Array

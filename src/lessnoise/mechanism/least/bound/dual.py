@@ -38,7 +38,7 @@ class Dual:
         self.scale, self.target = guide.expected, guide.target
         self.grow = math.exp(guide.epsilon)
         self.averages = Averages(guide.dimension, grid.nodes, grid.levels)
-        self.counts = [min(test.count, len(grid.nodes)) for test in grid.tests]
+        self.counts = [min(test.used, len(grid.nodes)) for test in grid.tests]
         size = len(grid.levels)
         self.offsets = np.concatenate([[0], np.cumsum([count * size for count in self.counts])])
         self.keep = grid.mask.copy()
@@ -171,10 +171,10 @@ class Dual:
 
         rims = []
         for test in self.grid.tests:
-            a = nodes[: min(test.count, 40)]
+            a = nodes[: min(test.used, 40)]
             a = a[a <= 1.2]
             b = np.sqrt(a[:, None] ** 2 + test.shift**2 + 2.0 * a[:, None] * test.shift * self.grid.levels[None, :])
-            touch = nodes[1 : test.count] + test.shift  # Phi2 has cusps here in low dimension
+            touch = nodes[1 : test.used] + test.shift  # Phi2 has cusps here in low dimension
             cell = width[: len(touch)]
             if self.guide.dimension < 5:
                 touch = (touch[:, None] - cell[:, None] * np.array([0.0, 0.03, 0.08, 0.2, -0.05])).ravel()
