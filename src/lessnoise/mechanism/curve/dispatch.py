@@ -66,15 +66,7 @@ def _(law: Radial, dimension: int, sensitivity: float, epsilon: float, tolerance
         return l2.delta_bracket(
             dimension=dimension, scale=law.scale, sensitivity=sensitivity, epsilon=epsilon, tolerance=tolerance
         )
-    return radial.delta_bracket(
-        dimension=dimension,
-        k=law.k,
-        p=law.p,
-        scale=law.scale,
-        sensitivity=sensitivity,
-        epsilon=epsilon,
-        tolerance=tolerance,
-    )
+    return radial.RadialCurve(dimension, law.k, law.p, law.scale, sensitivity, epsilon).bracket(tolerance)
 
 
 @law_pure_epsilon.register(Radial)

@@ -99,13 +99,8 @@ def optimality(mechanism: Mechanism) -> float:
         )
     objective = "squared" if mechanism.design is None else mechanism.design.objective
     goal = Goal.of(objective)
-    bound = loss_lower_bound(
-        epsilon=claim.epsilon,
-        delta=claim.delta,
-        sensitivity=mechanism.sensitivity,
-        shape=mechanism.shape,
-        objective=objective,
-    )
+    target = {"epsilon": claim.epsilon, "delta": claim.delta, "sensitivity": mechanism.sensitivity}
+    bound = loss_lower_bound(**target, shape=mechanism.shape, objective=objective)
     if bound <= 0.0:
         return math.inf
     return max(goal.loss_ratio(goal.log_size(law, dimension)) / bound * (1.0 + 1e-12), 1.0)
@@ -141,8 +136,8 @@ def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
     if kept is None:
         return 0.0
     try:
-        proof = Proof.from_dict(kept["proof"], problem.dimension, problem.epsilon, problem.objective)
-        value = proof.loss(proof.bound(problem.target, proof.minimum(TOLERANCE, seconds=_LONGEST)))
+        proof = Proof.from_dict(kept["proof"], problem)
+        value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST)))
     except (KeyError, TypeError, ValueError, ArithmeticError, IndexError, AttributeError, MemoryError):
         return 0.0
     return value if math.isfinite(value) else 0.0

@@ -153,8 +153,8 @@ def test_space_against_staircase(epsilon, delta, share):
 def test_a_slip_in_epsilon_would_be_seen():
     """With e^eps 5% too small the bound passes a valid mechanism: the checks above bite."""
     best = stairs(3, 1.0, 1e-6, 0.6)
-    guide = staircase_guide(best, 0.95, 1e-6)
-    mistaken = caps_bound(guide, SQUARE, smooth_grid(guide, SQUARE, count=80, levels=16), 3.0)
+    guide = staircase_guide(best, Problem(3, 0.95, 1e-6, SQUARE))
+    mistaken = caps_bound(guide, smooth_grid(guide, count=80, levels=16), 3.0)
     assert mistaken.value > best.expected
 
 
@@ -237,7 +237,7 @@ def _phi2(dimension, nodes, levels, table, r):
 def test_average_over_the_shifted_sphere(dimension):
     rng = np.random.default_rng(dimension)
     nodes, levels, tables = _random_tables(rng, dimension)
-    proof = Proof(dimension, 1.0, SQUARE, 1.0, nodes, levels, tables)
+    proof = Proof(Problem(dimension, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, tables)
     for table, sloped in zip(tables, proof.tables, strict=True):
         radii = np.concatenate([rng.uniform(table.shift + 1e-3, nodes[-1] + 0.9, 6), [table.shift + 1e-9, 0.3]])
         ours = proof.mean(radii, sloped)
@@ -250,7 +250,7 @@ def test_average_over_the_shifted_sphere(dimension):
 def test_averages_by_monte_carlo(dimension):
     rng = np.random.default_rng(10 + dimension)
     nodes, levels, tables = _random_tables(rng, dimension)
-    proof = Proof(dimension, 1.0, SQUARE, 1.0, nodes, levels, tables[:1])
+    proof = Proof(Problem(dimension, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, tables[:1])
     values = tables[0].values
     for r in (0.8, 1.7, 2.9):
         direction = rng.standard_normal((200_000, dimension))
@@ -280,7 +280,7 @@ def test_interval_bound_holds_and_is_sharp(dimension):
     tightest = []
     for _ in range(4):
         nodes, levels, tables = _random_tables(rng, dimension)
-        proof = Proof(dimension, 0.7, SQUARE, 2.0, nodes, levels, tables)
+        proof = Proof(Problem(dimension, 0.7, 1e-6, SQUARE), 2.0, nodes, levels, tables)
         cuts = np.unique(np.concatenate([nodes, [proof.last, 1.0, 0.6]]))
         cell = rng.integers(0, len(cuts) - 1, 60)
         width = (cuts[cell + 1] - cuts[cell]) * 10.0 ** rng.uniform(-3.5, 0.0, 60)
@@ -310,7 +310,7 @@ def _g(proof, r):
 def test_minimum_is_below_every_point(dimension):
     rng = np.random.default_rng(1000 + dimension)
     nodes, levels, tables = _random_tables(rng, dimension)
-    proof = Proof(dimension, 0.7, SQUARE, 2.0, nodes, levels, tables)
+    proof = Proof(Problem(dimension, 0.7, 1e-6, SQUARE), 2.0, nodes, levels, tables)
     found = proof.minimum(1e-3)
     g = _g(proof, np.linspace(0.0, proof.last + 3.0, 20_001))
     assert found.proved <= g.min() <= found.proved + 0.01
@@ -319,12 +319,12 @@ def test_minimum_is_below_every_point(dimension):
 
 def test_proof_refuses_what_is_no_test():
     nodes, levels, values = np.array([0.0, 1.0]), np.array([0.5]), np.array([[1.0], [0.0]])
-    Proof(3, 1.0, SQUARE, 1.0, nodes, levels, [Table(1.0, values)])
+    Proof(Problem(3, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, [Table(1.0, values)])
     for bad in (-values, values + 1.0):
         with pytest.raises(ValueError, match="nonnegative nodal values that end in zero"):
-            Proof(3, 1.0, SQUARE, 1.0, nodes, levels, [Table(1.0, bad)])
+            Proof(Problem(3, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, [Table(1.0, bad)])
     with pytest.raises(ValueError, match="shift"):
-        Proof(3, 1.0, SQUARE, 1.0, nodes, levels, [Table(1.5, values)])
+        Proof(Problem(3, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, [Table(1.5, values)])
 
 
 # What is assumed of the special functions.

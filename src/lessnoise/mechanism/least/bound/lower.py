@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from lessnoise.mechanism.least.bound.averages import NodeGrid
     from lessnoise.mechanism.least.bound.guide import Guide
-    from lessnoise.mechanism.least.objective import Objective
     from lessnoise.mechanism.least.staircase_newton import Staircase
 
     Attempt = Callable[[float], LowerBound | None]
@@ -142,26 +141,24 @@ def from_fewer(problem: Problem, fewer: int, goal: float, limit: float) -> Lower
 
 
 def _caps(problem: Problem, chain: Staircase | None, expected: float, goal: float) -> Iterator[Attempt]:
-    dimension, epsilon, delta, objective = problem
     if chain is not None and len(chain.radii) < 3:
         chain = None  # too short to say anything
-    guide = gaussian_guide(problem) if chain is None else staircase_guide(chain, epsilon, delta)
+    guide = gaussian_guide(problem) if chain is None else staircase_guide(chain, problem)
     steps = len(guide.radii)
 
     def stairs() -> Iterator[Attempt]:
         fine = 8 if steps < 12 else 6
         plans = [(5, 10)] if steps > 30 else [(fine, 11), (fine, 18), (fine + 6, 16)]
         for per_step, levels in plans:
-            grid = staircase_grid(guide, objective, per_step=per_step, levels=levels)
-            yield lambda left, grid=grid: caps_bound(guide, objective, grid, left)  # type: ignore[misc]
+            grid = staircase_grid(guide, per_step=per_step, levels=levels)
+            yield lambda left, grid=grid: caps_bound(guide, grid, left)  # type: ignore[misc]
 
     def smooth(count: int) -> Iterator[Attempt]:
         # The loss falls about as 1/count: the first program says how many nodes the goal needs.
         estimates: list[float] = []
 
         def attempt(count: int, levels: int, wide: bool, left: float) -> LowerBound | None:
-            grid = smooth_grid(guide, objective, count=count, levels=levels, wide=wide)
-            found = caps_bound(guide, objective, grid, left)
+            found = caps_bound(guide, smooth_grid(guide, count=count, levels=levels, wide=wide), left)
             estimates.append(found.estimate / expected if found is not None else math.nan)
             return found
 
@@ -185,7 +182,7 @@ def _caps(problem: Problem, chain: Staircase | None, expected: float, goal: floa
             count = round(factor * count)
             levels = 20 if count < 400 else 12  # many nodes and many levels are too much for the solver
 
-    few = steps <= (60 if dimension < 5 else 12)
+    few = steps <= (60 if problem.dimension < 5 else 12)
     if few or (not guide.smooth and steps <= 60):
         yield from stairs()
         if steps > 12:
@@ -196,9 +193,9 @@ def _caps(problem: Problem, chain: Staircase | None, expected: float, goal: floa
             yield from stairs()
 
 
-def caps_bound(guide: Guide, objective: Objective, grid: NodeGrid, limit: float) -> LowerBound | None:
+def caps_bound(guide: Guide, grid: NodeGrid, limit: float) -> LowerBound | None:
     """The bound of cap tests on one grid."""
-    found = solve(Dual(guide, objective, grid), limit=limit)
+    found = solve(Dual(guide, grid), limit=limit)
     if found is None:
         return None
     value, estimate, proof = found
