@@ -13,9 +13,8 @@ from lessnoise.mechanism.builders import (
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
-from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, law_pure_epsilon
+from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, invert_curve, law_pure_epsilon
 from lessnoise.mechanism.curve.gaussian import gaussian_delta, gaussian_scale
-from lessnoise.mechanism.curve.inversion import invert_curve
 from lessnoise.mechanism.families.correlated_gaussian import (
     CorrelatedGaussian,
     correlated_gaussian,

@@ -18,7 +18,7 @@ from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
-from lessnoise.mechanism.curve.inversion import invert_curve
+from lessnoise.mechanism.curve.dispatch import invert_curve
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import log_gamma_ratio, sufficient_scale

@@ -7,7 +7,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 SMALLEST_K = 1e-3  # ln R is then above -10^6, but for a probability of e^-1000
 
 
-class Radius(Protocol):
-    """A law of the radius."""
-
-    def draw(self, words: Iterator[Word]) -> Real:
-        """A radius: a float, its relative error, and intervals as narrow as one likes."""
-
-    def mean_square(self) -> float:
-        """E R^2, which sets the grid; no more than a few digits of it matter."""
-
-
 def scalars(stream: Stream, block: int = SCALARS) -> Iterator[Word]:
     """Words for what is drawn once a release."""
     reader = stream.reader()
@@ -50,7 +40,7 @@ class NormalRadius:
     variance: Fraction
 
     def draw(self, words: Iterator[Word]) -> Real:
-        """One normal variable."""
+        """One normal variable: a float, its relative error, and intervals as narrow as one likes."""
         z = exact.draw(ziggurat.normal(), words)
 
         def radius(level: int) -> Interval:
@@ -59,7 +49,7 @@ class NormalRadius:
         return Real.relative(radius)
 
     def mean_square(self) -> float:
-        """Variance."""
+        """E R^2, which sets the grid; no more than a few digits of it matter."""
         return float(self.variance) if self.variance < 2**1023 else math.inf
 
 
@@ -190,6 +180,9 @@ class ShellRadius:
         """Bounded by each shell's outer edge."""
         total = math.fsum(self.weights)
         return math.fsum(w / total * edge**2 for w, edge in zip(self.weights, self.edges[1:], strict=True))
+
+
+Radius = NormalRadius | GammaRadius | ShellRadius
 
 
 def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:
