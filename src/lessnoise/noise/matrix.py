@@ -194,7 +194,7 @@ def _halves(values: list[Fraction]) -> list[list[float]]:
 
 def _integer_sums(job: Job, pairs: list[Coefficients], level: int) -> list[Interval]:
     """The same in Python's integers, at any level."""
-    sums = [_Sum(*pair) for pair in pairs]
+    sums = [_IntegerSum(*pair) for pair in pairs]
     reader = job.stream.reader()
     for block in range(job.blocks):
         rows, columns = np.divmod(np.arange(job.part(block).start, job.part(block).stop), sums[0].right_used.size)
@@ -208,7 +208,7 @@ def _integer_sums(job: Job, pairs: list[Coefficients], level: int) -> list[Inter
     return [s.interval(level) for s in sums]
 
 
-class _Sum:
+class _IntegerSum:
     """sum_kl left_k x_kl right_l, in integers."""
 
     def __init__(self, left: list[Fraction], right: list[Fraction]) -> None:

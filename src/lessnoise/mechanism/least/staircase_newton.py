@@ -71,7 +71,7 @@ class Staircase:
 
 
 @dataclass
-class _State:
+class _Iterate:
     """Residuals and derivatives at one Newton iterate."""
 
     residual: Array
@@ -117,7 +117,7 @@ def lunes(dimension: int, radii: Array, outer: Array | None = None) -> Array:
 # Newton with one radius pinned: it fixes the phase, to which a smooth problem is indifferent.
 
 
-def _state(problem: Problem, radii: Array, sigma: Array, log_multiplier: float, level: float, pin: int) -> _State:
+def _state(problem: Problem, radii: Array, sigma: Array, log_multiplier: float, level: float, pin: int) -> _Iterate:
     m, epsilon, target, objective = problem
     sphere, count = Sphere(m), len(radii)
     grow, inverse = math.exp(epsilon), math.exp(-log_multiplier)
@@ -181,7 +181,7 @@ def _state(problem: Problem, radii: Array, sigma: Array, log_multiplier: float, 
             band[1 + row - column, column] = float(column == row)
     border[row] = 0.0
     residual[row] = 0.0
-    return _State(residual, band, border, rows, tail, expected, delta)
+    return _Iterate(residual, band, border, rows, tail, expected, delta)
 
 
 def newton(problem: Problem, start: Staircase, *, iterations: int = 30, tolerance: float = 1e-9) -> Staircase:

@@ -49,16 +49,14 @@ _CHUNK = 400_000  # entries of the largest temporary arrays
 _MOST_NODES, _MOST_LEVELS, _MOST_TESTS = 2000, 32, 32  # of tests that come from elsewhere
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """One chosen test: its shift and its nodal values c_pl, the last node's being zero."""
 
     shift: float
     values: Array
 
 
-@dataclass(frozen=True)
-class _Sloped:
+class _Sloped(NamedTuple):
     """A table with its slopes in |n|^2 on the cells, and the fall of slope at each node."""
 
     shift: float
