@@ -21,8 +21,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
-from lessnoise.mechanism.counts.greedy import Answers, fitted_totals, greedy_weights
-from lessnoise.mechanism.counts.inference import exact_sum, sums_error
+from lessnoise.mechanism.counts.inference import Answers, exact_sum, fitted_totals, greedy_weights, sums_error
 from lessnoise.mechanism.counts.laplace import laplace_delta, published_delta_lower
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Law, Plain, register, set_fields
