@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -91,10 +92,9 @@ class Ball(Changes):
     kind: ClassVar[str] = "ball"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", validation.sensitivity(self.radius, "radius"))
         order = math.inf if self.order in ("inf", math.inf) else self.order
+        settle(self, radius=validation.sensitivity(self.radius, "radius"), order=order)
         validation.choice("norm", order, ORDERS)
-        object.__setattr__(self, "order", order)
 
     def _power(self, order: float, dimension: int) -> Fraction:
         # The largest l_q norm in the unit ball of l_p is M^(1/q - 1/p) if q < p, else 1.
@@ -128,25 +128,21 @@ class Counts(Changes):
     whole: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", validation.whole_number("rows", self.rows))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        settle(self, rows=validation.whole_number("rows", self.rows), neighbours=Neighbours.of(self.neighbours))
         if self.per_cell is not None:
-            object.__setattr__(self, "per_cell", validation.whole_number("per_cell", self.per_cell))
+            settle(self, per_cell=validation.whole_number("per_cell", self.per_cell))
             if self.per_cell > self.rows:
                 raise InvalidInput(
                     f"per_cell={self.per_cell} is above rows={self.rows}: a cell cannot get more rows than there are."
                 )
 
     def _power(self, order: float, dimension: int) -> Fraction:
-        if self.neighbours is Neighbours.ADD_REMOVE:
+        if self.neighbours is Neighbours.ADD_REMOVE or order == math.inf:  # a cell: rows that leave, or rows that enter
             return Fraction(self._packed(order, dimension))
-        if order == math.inf:
-            return Fraction(self._packed(order, dimension))  # the rows that leave a cell, or those that enter it
         # Rows that leave and rows that enter lie in different cells: in the same one they would cancel.
         most = min(dimension, -(-self.rows // self._most))
-        splits = {(first, min(dimension - first, most)) for first in range(max(dimension - most, 0), most + 1)}
-        splits |= {(most, min(dimension - most, most))}
-        return Fraction(max(self._packed(order, one) + self._packed(order, other) for one, other in splits))
+        firsts = {most, *range(max(dimension - most, 0), most + 1)}
+        return Fraction(max(self._packed(order, one) + self._packed(order, dimension - one) for one in firsts))
 
     @property
     def _most(self) -> int:
@@ -183,9 +179,9 @@ class Corner(Changes):
             if not self.bounds:
                 raise InvalidInput("bounds=() is empty: pass one bound for all entries, or one each.")
             checked = tuple(validation.positive(f"bounds[{i}]", bound) for i, bound in enumerate(self.bounds))
-            object.__setattr__(self, "bounds", checked)
+            settle(self, bounds=checked)
         else:
-            object.__setattr__(self, "bounds", validation.positive("bounds", self.bounds))
+            settle(self, bounds=validation.positive("bounds", self.bounds))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """As many bounds as entries, or one."""
@@ -226,11 +222,11 @@ class Listed(Changes):
             raise InvalidInput(
                 f"vectors={shown(self.vectors)} has no change: pass at least one, of at least one entry."
             )
-        if len({len(vector) for vector in checked}) > 1:
-            raise InvalidInput(f"vectors={shown(self.vectors)} have different lengths: pass changes of one shape.")
-        if not any(any(vector) for vector in checked):
-            raise InvalidInput(f"vectors={shown(self.vectors)} are all 0: pass what an individual can change.")
-        object.__setattr__(self, "vectors", checked)
+        if len({len(vector) for vector in checked}) > 1 or not any(map(any, checked)):
+            raise InvalidInput(
+                f"vectors={shown(self.vectors)} are all 0 or have different lengths: pass changes of one shape."
+            )
+        settle(self, vectors=checked)
 
     @property
     def whole(self) -> bool:  # type: ignore[override]
@@ -274,8 +270,7 @@ class Scaled(Changes):
     kind: ClassVar[str] = "scaled"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "changes", _read(self.changes))
-        object.__setattr__(self, "factor", validation.positive("factor", self.factor))
+        settle(self, changes=_read(self.changes), factor=validation.positive("factor", self.factor))
 
     @property
     def whole(self) -> bool:  # type: ignore[override]
@@ -307,7 +302,7 @@ class Joined(Changes):
 
     def __post_init__(self) -> None:
         sets = tuple(_read(one) for one in validation.entries("sets", list(self.sets)))
-        object.__setattr__(self, "sets", sets)
+        settle(self, sets=sets)
 
     @property
     def whole(self) -> bool:  # type: ignore[override]

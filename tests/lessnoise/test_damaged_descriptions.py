@@ -20,7 +20,7 @@ from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.least.objective import Design
-from lessnoise.mechanism.least.search import Answer
+from lessnoise.mechanism.least.search import LeastNoiseAnswer
 from lessnoise.query import Axis
 from tests.helpers.damage import attempt, classes_read_back, try_damaged
 
@@ -109,7 +109,7 @@ def examples():
         ln.Guarantee: ln.Guarantee(1, 1e-6),
         ln.Claim: ln.Claim(1, 1e-6, source="someone"),
         ln.Bracket: ln.Bracket(0.1, 0.2),
-        Answer: Answer(shells.law, "nothing"),
+        LeastNoiseAnswer: LeastNoiseAnswer(shells.law, "nothing"),
         Deviations: turned.row_deviations,
         FrozenMatrix: basis,
         MatrixGaussian: turned,

@@ -22,7 +22,7 @@ from lessnoise import Request
 from lessnoise.audit.laws import distance, worst_shift
 from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.counts.dawa import STAGE1, WORKLOADS
-from lessnoise.mechanism.counts.greedy import greedy_weights
+from lessnoise.mechanism.counts.inference import greedy_weights
 from lessnoise.mechanism.families.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.sampling import grid_step, prepare_noise
 from lessnoise.noise import Grid, Stream

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.composition import amortise
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
@@ -55,8 +56,8 @@ class TrainingPlan:
     claim: Claim | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", validation.whole_number("steps", self.steps))
-        object.__setattr__(self, "records", validation.whole_number("records", self.records))
+        settle(self, steps=validation.whole_number("steps", self.steps))
+        settle(self, records=validation.whole_number("records", self.records))
         self.composition()  # checks the rest
 
     def composition(self, steps: int | None = None) -> Composition:

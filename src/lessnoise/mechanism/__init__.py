@@ -13,9 +13,8 @@ from lessnoise.mechanism.builders import (
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
-from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, law_pure_epsilon
+from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, invert_curve, law_pure_epsilon
 from lessnoise.mechanism.curve.gaussian import gaussian_delta, gaussian_scale
-from lessnoise.mechanism.curve.inversion import invert_curve
 from lessnoise.mechanism.families.correlated_gaussian import (
     CorrelatedGaussian,
     correlated_gaussian,
@@ -28,15 +27,13 @@ from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from lessnoise.mechanism.families.geometric import Geometric, geometric
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
-from lessnoise.mechanism.families.mod_sulq import mod_sulq
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
-from lessnoise.mechanism.families.product_noise import product_noise
+from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
-from lessnoise.mechanism.families.wishart import Wishart, wishart
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
 from lessnoise.mechanism.least.objective import Goal
-from lessnoise.mechanism.least.radial_search import best_member
+from lessnoise.mechanism.least.search import best_member
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request

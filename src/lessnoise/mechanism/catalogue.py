@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.mechanism.request import Request
 
+    Build = Callable[[Request], Mechanism]
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -27,25 +29,49 @@ class Entry:
     label: str
     summary: str
     exact: bool
-    build: Callable[[Request], Mechanism]
+    build: Build
 
 
-def _standard(builder: Callable[..., Mechanism], **fixed: object) -> Callable[[Request], Mechanism]:
+_DESCRIPTIONS = {  # label and summary
+    least.LEAST_NOISE: ("Least noise", "the smallest certified loss: shells, a radial member or the Gaussian"),
+    "analytic-gaussian": ("Analytic Gaussian", "normal noise, smallest sufficient sigma"),
+    "l2": ("l2 mechanism", "density falling exponentially with the distance"),
+    "radial": ("Radial member", "any radial member, by k and p"),
+    "laplace": ("Laplace mechanism", "independent Laplace noise, pure, l1 sensitivity"),
+    "discrete-gaussian": ("Discrete Gaussian", "integer noise for integer-valued arrays"),
+    "correlated-gaussian": (
+        "Correlated Gaussian",
+        "normal noise with a common part, for sums of entries in [0, entry_bound]",
+    ),
+    "mvg": ("MVG, calibrated exactly", "matrix-variate normal noise"),
+    "mgm": ("MGM", "matrix normal noise, equal to the analytic Gaussian"),
+    "generalized-gaussian": ("Generalized Gaussian", "density exp(-|x/b|^p), by p"),
+    "zhao-gaussian-1": ("Zhao Gaussian 1", "normal noise, closed form 1 of Zhao et al."),
+    "zhao-gaussian-2": ("Zhao Gaussian 2", "normal noise, closed form 2 of Zhao et al."),
+    "r1smg": ("R1SMG, calibrated exactly", "normal noise along one random direction"),
+    "classic-gaussian": ("Classic Gaussian", "normal noise, textbook sigma"),
+    "hb": ("H_b", "consistent tree of counts, Laplace noise, pure"),
+    "hb-gaussian": ("H_b, Gaussian", "consistent tree of counts, normal noise"),
+    "dawa": ("DAWA", "counts in buckets that follow the data, pure"),
+    "dawa-dpcomp": ("DAWA, published", "counts in buckets that follow the data, stage 1 as published"),
+    "mvg-published": ("MVG, published", "matrix-variate normal noise, by its theorem"),
+    "product-noise": ("Product noise, published", "product noise, by its theorem"),
+    "r1smg-published": ("R1SMG, published", "normal noise along one random direction, sigma_* of the paper"),
+}
+_FOLLOWING_A_CLAIM = {"classic-gaussian", "dawa-dpcomp", "mvg-published", "product-noise", "r1smg-published"}
+
+
+def _standard(builder: Callable[..., Mechanism], **fixed: object) -> Build:
     return lambda request: builder(**request.standard(), **fixed)
 
 
-def _least(request: Request) -> Mechanism:
-    return least.least_noise(**request.standard(), objective=request.objective)
+def _needing(name: str, builder: Callable[..., Mechanism], *needed: str, **fixed: object) -> Build:
+    """For a builder that takes optional fields of the request, too."""
 
+    def build(request: Request) -> Mechanism:
+        return builder(**request.standard(), **{field: request.need(field, name) for field in needed}, **fixed)
 
-def _laplace(request: Request) -> Mechanism:
-    return builders.laplace(
-        epsilon=request.epsilon, sensitivity=request.l1, shape=request.shape, neighbours=request.neighbours
-    )
-
-
-def _radial(request: Request) -> Mechanism:
-    return builders.radial(**request.standard(), k=request.need("k", "radial"), p=request.need("p", "radial"))
+    return build
 
 
 def _discrete(request: Request) -> Mechanism:
@@ -56,143 +82,59 @@ def _discrete(request: Request) -> Mechanism:
 
 def _generalized(request: Request) -> Mechanism:
     p = request.need("p", "generalized-gaussian")
-    return families.generalized_gaussian(**{**request.standard(), "sensitivity": request._largest(p)}, p=p)
+    return families.generalized_gaussian(**request.standard(sensitivity=request.largest_norm(p)), p=p)
 
 
 def _correlated(request: Request) -> Mechanism:
     bound = request.need("entry_bound", "correlated-gaussian")
-    return families.correlated_gaussian(**{**request.standard(), "sensitivity": bound})
+    return families.correlated_gaussian(**request.standard(sensitivity=bound))
 
 
 def _product(request: Request) -> Mechanism:
-    arguments = request.standard()
-    del arguments["delta"]
-    return families.product_noise(**arguments, k=1000.0 if request.k is None else request.k)
+    return families.product_noise(**request.pure(), k=1000.0 if request.k is None else request.k)
 
 
-def _published_mvg(request: Request) -> Mechanism:
-    bound = request.need("bound", "mvg-published")
-    return families.mvg(**request.standard(), bound=bound, calibration="published")
-
-
-def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Callable[[Request], Mechanism]:
+def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Build:
     def build(request: Request) -> Mechanism:
         if not request.counts:
             raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value is one.")
-        delta = {"delta": request.delta} if fixed.get("noise") == "gaussian" else {}
-        change = {"change": "moved"} if request.moved and builder is counts.hb else {}
-        return builder(
-            epsilon=request.epsilon,
-            shape=request.shape,
-            neighbours=request.neighbours,
-            l1_sensitivity=request.need("l1_sensitivity", "a mechanism for histograms"),
-            **delta,
-            **change,
-            **fixed,
-        )
+        arguments = request.standard() if fixed.get("noise") == "gaussian" else request.pure()
+        del arguments["sensitivity"]
+        if request.moved and builder is counts.hb:
+            arguments["change"] = "moved"
+        size = request.need("l1_sensitivity", "a mechanism for histograms")
+        return builder(**arguments, l1_sensitivity=size, **fixed)
 
     return build
 
 
-_ENTRIES = (
-    Entry(
-        least.LEAST_NOISE,
-        "Least noise",
-        "the smallest certified loss: shells, a radial member or the Gaussian",
-        True,
-        _least,
-    ),
-    Entry(
-        "analytic-gaussian",
-        "Analytic Gaussian",
-        "normal noise, smallest sufficient sigma",
-        True,
-        _standard(builders.analytic_gaussian),
-    ),
-    Entry(
-        "l2", "l2 mechanism", "density falling exponentially with the distance", True, _standard(builders.l2_mechanism)
-    ),
-    Entry("radial", "Radial member", "any radial member, by k and p", True, _radial),
-    Entry("laplace", "Laplace mechanism", "independent Laplace noise, pure, l1 sensitivity", True, _laplace),
-    Entry(
-        "discrete-gaussian",
-        "Discrete Gaussian",
-        "integer noise for integer-valued arrays",
-        True,
-        _discrete,
-    ),
-    Entry(
-        "correlated-gaussian",
-        "Correlated Gaussian",
-        "normal noise with a common part, for sums of entries in [0, entry_bound]",
-        True,
-        _correlated,
-    ),
-    Entry(
-        "mvg",
-        "MVG, calibrated exactly",
-        "matrix-variate normal noise",
-        True,
-        _standard(families.mvg, calibration="exact"),
-    ),
-    Entry("mgm", "MGM", "matrix normal noise, equal to the analytic Gaussian", True, _standard(families.mgm)),
-    Entry("generalized-gaussian", "Generalized Gaussian", "density exp(-|x/b|^p), by p", True, _generalized),
-    Entry(
-        "zhao-gaussian-1",
-        "Zhao Gaussian 1",
-        "normal noise, closed form 1 of Zhao et al.",
-        True,
-        _standard(builders.zhao_gaussian, variant=1),
-    ),
-    Entry(
-        "zhao-gaussian-2",
-        "Zhao Gaussian 2",
-        "normal noise, closed form 2 of Zhao et al.",
-        True,
-        _standard(builders.zhao_gaussian, variant=2),
-    ),
-    Entry(
-        "r1smg",
-        "R1SMG, calibrated exactly",
-        "normal noise along one random direction",
-        True,
-        _standard(builders.r1smg, calibration="exact"),
-    ),
-    Entry(
-        "classic-gaussian",
-        "Classic Gaussian",
-        "normal noise, textbook sigma",
-        False,
-        _standard(builders.classic_gaussian),
-    ),
-    Entry("hb", "H_b", "consistent tree of counts, Laplace noise, pure", True, _for_counts(counts.hb)),
-    Entry(
-        "hb-gaussian",
-        "H_b, Gaussian",
-        "consistent tree of counts, normal noise",
-        True,
-        _for_counts(counts.hb, noise="gaussian"),
-    ),
-    Entry("dawa", "DAWA", "counts in buckets that follow the data, pure", True, _for_counts(counts.dawa)),
-    Entry(
-        "dawa-dpcomp",
-        "DAWA, published",
-        "counts in buckets that follow the data, stage 1 as published",
-        False,
-        _for_counts(counts.dawa, noise="dpcomp"),
-    ),
-    Entry("mvg-published", "MVG, published", "matrix-variate normal noise, by its theorem", False, _published_mvg),
-    Entry("product-noise", "Product noise, published", "product noise, by its theorem", False, _product),
-    Entry(
-        "r1smg-published",
-        "R1SMG, published",
-        "normal noise along one random direction, sigma_* of the paper",
-        False,
-        _standard(builders.r1smg, calibration="published"),
-    ),
-)
+_BUILDERS: dict[str, Build] = {
+    least.LEAST_NOISE: lambda request: least.least_noise(**request.standard(), objective=request.objective),
+    "analytic-gaussian": _standard(builders.analytic_gaussian),
+    "l2": _standard(builders.l2_mechanism),
+    "radial": _needing("radial", builders.radial, "k", "p"),
+    "laplace": lambda request: builders.laplace(**request.pure(sensitivity=request.l1)),
+    "discrete-gaussian": _discrete,
+    "correlated-gaussian": _correlated,
+    "mvg": _standard(families.mvg, calibration="exact"),
+    "mgm": _standard(families.mgm),
+    "generalized-gaussian": _generalized,
+    "zhao-gaussian-1": _standard(builders.zhao_gaussian, variant=1),
+    "zhao-gaussian-2": _standard(builders.zhao_gaussian, variant=2),
+    "r1smg": _standard(builders.r1smg, calibration="exact"),
+    "classic-gaussian": _standard(builders.classic_gaussian),
+    "hb": _for_counts(counts.hb),
+    "hb-gaussian": _for_counts(counts.hb, noise="gaussian"),
+    "dawa": _for_counts(counts.dawa),
+    "dawa-dpcomp": _for_counts(counts.dawa, noise="dpcomp"),
+    "mvg-published": _needing("mvg-published", families.mvg, "bound", calibration="published"),
+    "product-noise": _product,
+    "r1smg-published": _standard(builders.r1smg, calibration="published"),
+}
 BEST = "best"
-CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+CATALOGUE = {
+    name: Entry(name, *_DESCRIPTIONS[name], name not in _FOLLOWING_A_CLAIM, build) for name, build in _BUILDERS.items()
+}
 
 
 def find_mechanism(name: str) -> Entry:

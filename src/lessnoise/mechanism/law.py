@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -136,8 +137,7 @@ class Radial(Plain):
     norm: ClassVar[str] = "l2"
 
     def __post_init__(self) -> None:
-        for name in ("k", "p", "scale"):
-            object.__setattr__(self, name, validation.positive(name, getattr(self, name)))
+        settle(self, **{name: validation.positive(name, getattr(self, name)) for name in ("k", "p", "scale")})
         if not SMALLEST_POWER <= self.p <= 1.0 / SMALLEST_POWER or self.k < SMALLEST_SHAPE:
             raise InvalidInput(
                 f"p={self.p:g}, k={self.k:g}: pass p from {SMALLEST_POWER:g} to {1.0 / SMALLEST_POWER:g} and k of at "
@@ -180,4 +180,4 @@ class Laplace(Plain):
     norm: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
+        settle(self, scale=validation.positive("scale", self.scale))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise._display import Plotted
 from lessnoise._later import later
 from lessnoise.errors import InvalidInput
@@ -58,9 +59,8 @@ class Mechanism(Plotted):
 
     def __post_init__(self) -> None:
         validation.text("name", self.name)
-        object.__setattr__(self, "shape", validation.shape(self.shape))
-        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        settle(self, shape=validation.shape(self.shape), sensitivity=validation.sensitivity(self.sensitivity))
+        settle(self, neighbours=Neighbours.of(self.neighbours))
         self.law.check_shape(self.shape)
         self.law.check_neighbours(self.neighbours)
 

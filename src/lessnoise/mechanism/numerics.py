@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -39,6 +40,13 @@ def computable(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, 
             ) from None
 
     return guarded
+
+
+def sufficient_scale(scale: float, epsilon: float, product: Fraction) -> float:
+    """The quotient product/epsilon, which may have been rounded down, moved up until scale epsilon >= product."""
+    while Fraction(scale) * Fraction(epsilon) < product:
+        scale = math.nextafter(scale, math.inf)
+    return scale
 
 
 def _stirling_remainder(a: float) -> float:

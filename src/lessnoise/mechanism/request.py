@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism.least.objective import Goal
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Shape
     from lessnoise.mechanism.law import Law
+
+    Relation = Neighbours | str  # as a caller writes it
+
+_STANDARD = ("epsilon", "delta", "sensitivity", "shape", "neighbours")
 
 
 @contextmanager
@@ -59,20 +64,16 @@ class Request:
     moved: bool = False
 
     def __post_init__(self) -> None:
-        for name, check in (("epsilon", validation.epsilon), ("delta", validation.delta)):
-            object.__setattr__(self, name, check(getattr(self, name)))
-        object.__setattr__(self, "sensitivity", validation.sensitivity(self.sensitivity))
-        object.__setattr__(self, "shape", validation.shape(self.shape))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        settle(self, epsilon=validation.epsilon(self.epsilon), delta=validation.delta(self.delta))
+        settle(self, sensitivity=validation.sensitivity(self.sensitivity), shape=validation.shape(self.shape))
+        settle(self, neighbours=Neighbours.of(self.neighbours))
         Goal.of(self.objective)
         for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, validation.positive(name, getattr(self, name), math.inf))
+                settle(self, **{name: validation.positive(name, getattr(self, name), math.inf)})
 
     @classmethod
-    def of(
-        cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Neighbours | str
-    ) -> Request:
+    def of(cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation) -> Request:
         """From the arguments of a builder, as callers write them.
 
         >>> Request.of(1, 1e-6, 1, 10, "replace").shape
@@ -88,9 +89,9 @@ class Request:
     @property
     def l1(self) -> float:
         """The l1 sensitivity, or the largest that the l2 sensitivity allows: sqrt(M) D."""
-        return self.l1_sensitivity if self.l1_sensitivity is not None else self._largest(1.0)
+        return self.l1_sensitivity if self.l1_sensitivity is not None else self.largest_norm(1.0)
 
-    def _largest(self, p: float) -> float:
+    def largest_norm(self, p: float) -> float:
         """The largest l_p norm of a vector of l2 norm D: D for p >= 2, D M^(1/p - 1/2) below."""
         return float(self.sensitivity * self.dimension ** max(1.0 / p - 0.5, 0.0) * (1.0 + 1e-15))
 
@@ -104,15 +105,13 @@ class Request:
         claim = Claim(self.epsilon, self.delta, self.neighbours, source)
         return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
 
-    def standard(self) -> dict[str, Any]:
-        """The arguments that most builders take."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "sensitivity": self.sensitivity,
-            "shape": self.shape,
-            "neighbours": self.neighbours,
-        }
+    def standard(self, **changed: object) -> dict[str, Any]:
+        """The arguments that most builders take, or some of them ``changed``."""
+        return {name: getattr(self, name) for name in _STANDARD} | changed
+
+    def pure(self, **changed: object) -> dict[str, Any]:
+        """The same without delta."""
+        return {name: value for name, value in self.standard(**changed).items() if name != "delta"}
 
     def need(self, name: str, mechanism: str) -> float:
         """An optional field that a mechanism cannot do without."""

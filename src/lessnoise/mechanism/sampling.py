@@ -78,6 +78,14 @@ def prepare_noise(
     return draw_integers
 
 
+def delivered(released: Numbers, out: Numbers | None) -> Numbers:
+    """What is released, in the caller's array if there is one."""
+    if out is None:
+        return released
+    out[...] = released
+    return out
+
+
 def prepare_streamed(
     law: Law, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, read: Callable[[int, int], Numbers]
 ) -> Callable[[Callable[[Numbers], None]], None]:
@@ -90,8 +98,11 @@ def prepare_streamed(
 
 def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:
     """Whether the noise can be added part by part: it is simply added, and its entries need not be mixed."""
-    simply = prepare_noise.dispatch(type(law)) is prepare_noise.dispatch(object)
-    return simply and isinstance(_form(law, shape), (Independent, Isotropic, Integers))
+    return _simply_added(law) and isinstance(_form(law, shape), (Independent, Isotropic, Integers))
+
+
+def _simply_added(law: Law) -> bool:
+    return prepare_noise.dispatch(type(law)) is prepare_noise.dispatch(object)
 
 
 @functools.singledispatch
@@ -107,13 +118,14 @@ def values_drawn(law: Law, dimension: int) -> int:
     return dimension
 
 
-@functools.singledispatch
 def grid_step(law: Law, shape: tuple[int, ...], dtype: np.dtype[Any] | type = np.float64) -> float | None:
     """Outputs are multiples of this power of two; 1 for integers, None where the output is computed from noisy counts.
 
     >>> grid_step(Laplace(3.0), (5,))  # 2^-8 of the largest power of two below the deviation, 4.24
     0.015625
     """
+    if not _simply_added(law):
+        return None
     form = _form(law, shape)
     if isinstance(form, Integers):
         return 1.0

@@ -5,7 +5,14 @@ noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.noise.s
 """
 
 from lessnoise.noise.compiled import KERNELS_LOADING, compiled_kernels
-from lessnoise.noise.core import add_noise, check_out, output_array, prepare_noise
+from lessnoise.noise.core import (
+    add_noise,
+    check_out,
+    output_array,
+    prepare_noise,
+    prepare_streamed,
+    prepare_streamed_integers,
+)
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
 from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid
@@ -20,13 +27,11 @@ from lessnoise.noise.machine import (
     total_delta,
     with_machine,
 )
-from lessnoise.noise.matrix import Matrix
+from lessnoise.noise.matrix import Matrix, WishartForm
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
 from lessnoise.noise.stream import Sequence, Stream
-from lessnoise.noise.streamed import prepare_streamed, prepare_streamed_integers
 from lessnoise.noise.unit_vector import Bingham, Normals
-from lessnoise.noise.wishart import Wishart
 from lessnoise.noise.ziggurat import laplace, normal, power
 
 __all__ = [
@@ -46,7 +51,7 @@ __all__ = [
     "Sequence",
     "ShellRadius",
     "Stream",
-    "Wishart",
+    "WishartForm",
     "Word",
     "add_noise",
     "can_keep",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, NORMAL, POSITION_BITS, Density
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from lessnoise.noise.stream import Reader
 
@@ -87,6 +87,11 @@ class Draw:
             return low, high
         near, far = _tail(self.density, self.tail, level)
         return (near, far) if low >= 0 else (-far, -near)
+
+    def middle(self, level: int) -> float:
+        """A double within 2^-52 (relatively) of the value, which is never so near to 0 that level 1 would not tell."""
+        low, high = self.interval(level)
+        return float((low + high) / 2)
 
 
 def draw(density: Density, words: Iterator[Word]) -> Draw:
@@ -197,14 +202,28 @@ def root(square: Fraction, level: int) -> Interval:
 
 def nearest(offset: Interval, factor: Interval, value: Interval) -> int | None:
     """The integer nearest to offset + factor * value, or None where the intervals do not tell."""
-    corners = [a * b for a in factor for b in value]
-    return nearest_integer(offset[0] + min(corners), offset[1] + max(corners))
+    low, high = product(factor, value)
+    return nearest_integer(offset[0] + low, offset[1] + high)
 
 
 def nearest_integer(low: Fraction, high: Fraction) -> int | None:
     """Of a number between the two: in half-open cells [n - 1/2, n + 1/2); a boundary itself has probability 0."""
     first = (low + HALF).__floor__()
     return first if (high + HALF).__floor__() == first else None
+
+
+def product(a: Interval, b: Interval) -> Interval:
+    """Of two numbers."""
+    ends = [x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def total(terms: Iterable[Interval]) -> Interval:
+    """Of many."""
+    low = high = Fraction(0)
+    for near, far in terms:
+        low, high = low + near, high + far
+    return low, high
 
 
 def _box(density: Density, word: Word, level: int) -> Interval:

@@ -79,8 +79,8 @@ def _common(deviation: Real, stream: Stream, cells: Fraction) -> Real:
     z = exact.draw(ziggurat.normal(), scalars(stream, SCALARS + 1))
 
     def interval(level: int) -> Interval:
-        ends = [a * b * cells for a in z.interval(level) for b in deviation.interval(level)]
-        return min(ends), max(ends)
+        low, high = exact.product(z.interval(level), deviation.interval(level))
+        return low * cells, high * cells
 
     low, high = interval(2)
     value = float((low + high) / 2)
@@ -94,18 +94,22 @@ class Integers:
     draw: Callable[[int, Sequence], Iterator[NDArray[np.int64]]]
 
 
-@dataclass(frozen=True)
-class Isotropic:
-    """A radius times a uniform direction, which is a vector of normals g divided by its length."""
-
-    radius: Radius
-
-    kernels: ClassVar[str] = "isotropic"
+class OfNormals:
+    """What forms made of standard normals share."""
 
     @property
     def density(self) -> Density:
         """Normals."""
         return ziggurat.normal()
+
+
+@dataclass(frozen=True)
+class Isotropic(OfNormals):
+    """A radius times a uniform direction, which is a vector of normals g divided by its length."""
+
+    radius: Radius
+
+    kernels: ClassVar[str] = "isotropic"
 
     def deviation(self, count: int) -> float:
         """sqrt(E R^2/M)."""
@@ -187,7 +191,6 @@ def _factor(job: Job, drawn: Real, square: float, tails: int) -> Real:
         near, far = norm(job, level)
         if near <= 0:
             return interval(2 * level)
-        ends = [end / step / norm_end for end in drawn.interval(level) for norm_end in (near, far)]
-        return min(ends), max(ends)
+        return exact.product(drawn.interval(level), (1 / step / far, 1 / step / near))
 
     return Real(value, error, exact.shared(interval))

@@ -8,6 +8,8 @@ interval of integers, from words lengthened until it tells. The output does not 
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 import threading
 from dataclasses import dataclass
@@ -19,9 +21,10 @@ import numpy as np
 from lessnoise.noise import exact_arithmetic as exact
 from lessnoise.noise import reference, ziggurat
 from lessnoise.noise.compiled import compiled_kernels
+from lessnoise.noise.forms import OfNormals
 from lessnoise.noise.grid import BLOCK
-from lessnoise.noise.norm import lengthened_block
-from lessnoise.noise.ziggurat import LAYER_BITS, LAYERS, POSITION_BITS
+from lessnoise.noise.norm import lengthened_block, signed_integers
+from lessnoise.noise.ziggurat import LAYERS, POSITION_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,21 +35,20 @@ if TYPE_CHECKING:
     from lessnoise.noise.job import Job, Worker
     from lessnoise.noise.reference import Block
     from lessnoise.noise.stream import Reader
-    from lessnoise.noise.ziggurat import Density
 
     Interval = tuple[Fraction, Fraction]
     Coefficients = tuple[list[Fraction], list[Fraction]]
     Entry = tuple[int, int, float]  # row, column, value: the output may have taken the value's place
 
 _CHUNK = 256  # rows or columns at a time: the noise is the only array of its size
-U = 2.0**-53
-ABOVE = 1.0 + 2.0**-20  # for the rounding of the bounds themselves
+_U = 2.0**-53
+_ABOVE = 1.0 + 2.0**-20  # for the rounding of the bounds themselves
 _FINEST = 2.0**-20  # of the root mean square: the grid is not made finer for a direction with less noise than that
-FRACTION_BITS = POSITION_BITS + 24  # x is a multiple of 2^-77, and of 2^-64 of that for each further level
+_FRACTION_BITS = POSITION_BITS + 24  # x is a multiple of 2^-77, and of 2^-64 of that for each further level
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class Matrix(OfNormals):
     """Z = W diag(rows) N diag(columns) V^T."""
 
     rows: Array
@@ -55,11 +57,6 @@ class Matrix:
     column_basis: Array | None = None
 
     kernels: ClassVar[str] = "matrix"
-
-    @property
-    def density(self) -> Density:
-        """Normals."""
-        return ziggurat.normal()
 
     def deviation(self, count: int) -> float:
         """The least, for bases that are orthonormal, so that a direction with little noise keeps its accuracy."""
@@ -72,9 +69,9 @@ class Matrix:
         shape = self.rows.size, self.columns.size
         own = job.in_place or job.grid.single
         work = np.empty(job.count) if own else job.out
-        normals(job, work)
+        _fill_normals(job, work)
         bounds = self._product(work.reshape(shape), job.density.error)
-        doubtful = rounded(job, work.reshape(shape), *bounds)
+        doubtful = _rounded(job, work.reshape(shape), *bounds)
         for level in exact.word_levels():
             if not doubtful:
                 return
@@ -87,7 +84,7 @@ class Matrix:
         noise *= self.columns
         # |fl(a N b) - a N* b| <= a_i b_j (error + 3 u |N_ij|).
         if self.row_basis is None:
-            left, right = self.rows.copy(), self.columns * (error + 3.0 * U * largest)
+            left, right = self.rows.copy(), self.columns * (error + 3.0 * _U * largest)
         else:
             lengths = np.empty(self.columns.size)
             for start in range(0, self.columns.size, _CHUNK):
@@ -95,11 +92,11 @@ class Matrix:
                 lengths[start : start + _CHUNK] = np.sqrt(np.einsum("ij,ij->j", part, part))
                 part[...] = self.row_basis @ part
             # Sums of m products in any order are within gamma_m of |W| |a N b|, at most |W_i| |(a N b)_j|.
-            left = row_lengths(self.row_basis)
+            left = _row_lengths(self.row_basis)
             own = error * math.sqrt(float(np.sum(self.rows**2))) * self.columns
-            right = own + (gamma(self.rows.size) + 3.0 * U) * lengths
+            right = own + (gamma(self.rows.size) + 3.0 * _U) * lengths
         if self.column_basis is None:
-            return left * ABOVE, right * ABOVE
+            return left * _ABOVE, right * _ABOVE
         spread = math.sqrt(float(np.sum(right**2)))
         lengths = np.empty(self.rows.size)
         for start in range(0, self.rows.size, _CHUNK):
@@ -107,7 +104,7 @@ class Matrix:
             lengths[start : start + _CHUNK] = np.sqrt(np.einsum("ij,ij->i", part, part))
             part[...] = part @ self.column_basis.T
         left = gamma(self.columns.size) * lengths + left * spread
-        return left * ABOVE, row_lengths(self.column_basis) * ABOVE
+        return left * _ABOVE, _row_lengths(self.column_basis) * _ABOVE
 
     # The exact side.
 
@@ -116,17 +113,7 @@ class Matrix:
         pairs = [self._coefficients(i, j) for i, j, _ in doubtful]
         fast = level == 1 and job.kernels is not None and compiled_kernels("doubts") is not None
         intervals = _pair_sums(job, pairs) if fast else _integer_sums(job, pairs, level)
-        left = []
-        for (i, j, value), interval in zip(doubtful, intervals, strict=True):
-            index = i * self.columns.size + j
-            start, step = Fraction(value), Fraction(job.grid.step)
-            found = exact.nearest_integer((start + interval[0]) / step, (start + interval[1]) / step)
-            if found is None:
-                left.append((i, j, value))
-            else:
-                end = int(job.grid.largest_output)
-                job.out[index] = max(-end, min(end, found)) * job.grid.step + 0.0
-        return left
+        return _settled(job, doubtful, intervals, self.columns.size)
 
     def _coefficients(self, i: int, j: int) -> Coefficients:
         left = [Fraction(0)] * self.rows.size
@@ -140,6 +127,18 @@ class Matrix:
             else:
                 side[:] = [Fraction(w) * Fraction(s) for w, s in zip(basis[at].tolist(), scales.tolist(), strict=True)]
         return left, right
+
+
+def _settled(job: Job, doubtful: list[Entry], intervals: list[Interval], columns: int) -> list[Entry]:
+    """Round what the intervals tell; the other entries are returned."""
+    step, end, left = Fraction(job.grid.step), int(job.grid.largest_output), []
+    for (i, j, value), (low, high) in zip(doubtful, intervals, strict=True):
+        found = exact.nearest_integer((Fraction(value) + low) / step, (Fraction(value) + high) / step)
+        if found is None:
+            left.append((i, j, value))
+        else:
+            job.out[i * columns + j] = max(-end, min(end, found)) * job.grid.step + 0.0
+    return left
 
 
 def _pair_sums(job: Job, pairs: list[Coefficients]) -> list[Interval]:
@@ -195,7 +194,7 @@ def _halves(values: list[Fraction]) -> list[list[float]]:
 
 def _integer_sums(job: Job, pairs: list[Coefficients], level: int) -> list[Interval]:
     """The same in Python's integers, at any level."""
-    sums = [_Sum(*pair) for pair in pairs]
+    sums = [_IntegerSum(*pair) for pair in pairs]
     reader = job.stream.reader()
     for block in range(job.blocks):
         rows, columns = np.divmod(np.arange(job.part(block).start, job.part(block).stop), sums[0].right_used.size)
@@ -203,13 +202,13 @@ def _integer_sums(job: Job, pairs: list[Coefficients], level: int) -> list[Inter
         needed = np.unique(np.concatenate(wanted))
         if not needed.size:
             continue
-        values = dict(zip(needed.tolist(), integers(job, reader, block, needed, level), strict=True))
+        values = dict(zip(needed.tolist(), _integers(job, reader, block, needed, level), strict=True))
         for s, chosen in zip(sums, wanted, strict=True):
             s.add(rows[chosen].tolist(), columns[chosen].tolist(), (values[i] for i in chosen.tolist()))
     return [s.interval(level) for s in sums]
 
 
-class _Sum:
+class _IntegerSum:
     """sum_kl left_k x_kl right_l, in integers."""
 
     def __init__(self, left: list[Fraction], right: list[Fraction]) -> None:
@@ -227,7 +226,7 @@ class _Sum:
 
     def interval(self, level: int) -> tuple[Fraction, Fraction]:
         """Of the sum."""
-        unit = self._left_unit * self._right_unit / (1 << FRACTION_BITS + 64 * level)
+        unit = self._left_unit * self._right_unit / (1 << _FRACTION_BITS + 64 * level)
         return self._low * unit, self._high * unit
 
 
@@ -237,26 +236,20 @@ def _scaled(values: list[Fraction]) -> tuple[list[int], Fraction]:
     return [int(v * denominator) for v in values], Fraction(1, denominator)
 
 
-def integers(job: Job, reader: Reader, block: int, wanted: NDArray[np.int64], level: int) -> list[tuple[int, int]]:
+def _integers(job: Job, reader: Reader, block: int, wanted: NDArray[np.int64], level: int) -> list[tuple[int, int]]:
     """Chosen values of a block as intervals of integers, in units of 2^-(77 + 64 level)."""
     found = reference.sample(job.density, reader, block, job.size(block), job.margin)
-    size = int(found.positions.max()) + 1
-    positions = found.positions[wanted]
-    first = reader.words(0, block, 0, size)[:size].copy()[positions]
-    values = [word >> LAYER_BITS for word in first.view(np.int64).tolist()]
-    for step in range(1, level + 1):
-        more = reader.words(step, block, 0, size)[:size][positions].tolist()
-        values = [s << 64 | e for s, e in zip(values, more, strict=True)]
+    first, values = signed_integers(reader, block, found.positions[wanted], level)
     widths = (job.density.widths * 2.0**24).astype(np.int64)[first & np.uint64(LAYERS - 1)].tolist()
     result = [(s * w, (s + 1) * w) for s, w in zip(values, widths, strict=True)]
     for place in np.flatnonzero(found.seconds[wanted] >= 0):
         low, high = found.draw(job.density, reader, block, int(wanted[place])).interval(level)
-        scale = 1 << FRACTION_BITS + 64 * level
+        scale = 1 << _FRACTION_BITS + 64 * level
         result[place] = (low * scale).__floor__(), -((-high * scale).__floor__())
     return result
 
 
-def normals(job: Job, work: Array) -> None:
+def _fill_normals(job: Job, work: Array) -> None:
     """Standard normals, row after row."""
     tables = job.density.tables
 
@@ -271,7 +264,7 @@ def normals(job: Job, work: Array) -> None:
     job.each(fill)
 
 
-def rounded(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
+def _rounded(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
     """Add and round to the output; returns the entries that floats leave open."""
     step, end = job.grid.step, job.grid.largest_output
     values, out = job.values.reshape(noise.shape), job.out.reshape(noise.shape)
@@ -296,7 +289,7 @@ def rounded(job: Job, noise: Array, left: Array, right: Array) -> list[Entry]:
     return doubtful
 
 
-def row_lengths(matrix: Array) -> Array:
+def _row_lengths(matrix: Array) -> Array:
     """Euclidean."""
     result: Array = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     return result
@@ -304,4 +297,62 @@ def row_lengths(matrix: Array) -> Array:
 
 def gamma(terms: int) -> float:
     """Higham's gamma_n, with two roundings to spare."""
-    return (terms + 2) * U * (1.0 + 2.0**-10)
+    return (terms + 2) * _U * (1.0 + 2.0**-10)
+
+
+# Wishart noise.
+
+
+@dataclass(frozen=True)
+class WishartForm(OfNormals):
+    """W = scale N N^T, N of d x (d + 1) independent standard normal entries."""
+
+    scale: float
+
+    kernels: ClassVar[str] = "matrix"
+
+    def deviation(self, count: int) -> float:
+        """Of an entry off the diagonal."""
+        return self.scale * math.sqrt(math.isqrt(count) + 1)
+
+    def add(self, job: Job) -> None:
+        """Draw, multiply, add and round; then settle what the bound leaves open."""
+        size = math.isqrt(job.count)
+        drawn = np.empty((size, size + 1))
+        normals = dataclasses.replace(job, values=drawn.reshape(-1), out=drawn.reshape(-1))
+        _fill_normals(normals, normals.out)
+        noise = drawn @ drawn.T
+        noise *= self.scale
+        # Sums in any order are within gamma |N_i| |N_j|, and the entries' own error e adds e sqrt(m) (|N_i| + |N_j|)
+        # and e^2 m: less than the product of sqrt(gamma) |N_i| + e sqrt(m/gamma) and the same for j.
+        relative = gamma(size + 1) + 4.0 * _U
+        own = job.density.error * math.sqrt((size + 1) / relative)
+        bound = math.sqrt(self.scale) * (math.sqrt(relative) * _row_lengths(drawn) + own) * _ABOVE
+        doubtful = _rounded(job, noise, bound, bound)
+        for level in exact.word_levels():
+            if not doubtful:
+                return
+            reader = job.stream.reader()
+            intervals = [self._entry(normals, reader, i, j, level) for i, j, _ in doubtful]
+            doubtful = _settled(job, doubtful, intervals, size)
+
+    def _entry(self, normals: Job, reader: Reader, i: int, j: int, level: int) -> Interval:
+        """The sum of products of two rows, from words lengthened by ``level`` levels."""
+        low = high = 0
+        for pair in zip(*(_row(normals, reader, row, level) for row in (i, j)), strict=True):
+            products = [a * b for a, b in itertools.product(*pair)]
+            low, high = low + min(products), high + max(products)
+        unit = Fraction(self.scale) / (1 << 2 * (_FRACTION_BITS + 64 * level))
+        return low * unit, high * unit
+
+
+def _row(normals: Job, reader: Reader, row: int, level: int) -> list[tuple[int, int]]:
+    """One row as intervals of integers."""
+    columns = math.isqrt(normals.count) + 1  # of d (d + 1) entries
+    start, stop = row * columns, (row + 1) * columns
+    found: list[tuple[int, int]] = []
+    for block in range(start // BLOCK, (stop - 1) // BLOCK + 1):
+        first = normals.part(block).start
+        wanted = np.arange(max(start - first, 0), min(stop - first, normals.size(block)))
+        found += _integers(normals, reader, block, wanted, level)
+    return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.noise import exact_arithmetic as exact
 from lessnoise.noise import reference
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.reference import Block
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lessnoise.noise.stream import Reader
 
     Words = NDArray[np.uint64]
+    Indices = NDArray[np.int64]
 
 
 def norm(job: Job, level: int) -> Interval:
@@ -57,7 +59,7 @@ def _fine_squares(job: Job) -> Interval:
             sums.append(found)
 
     job.each(work)
-    return sum((s[0] for s in sums), Fraction(0)), sum((s[1] for s in sums), Fraction(0))
+    return exact.total(sums)
 
 
 def lengthened_block(job: Job, worker: Worker, block: int) -> tuple[Words, Words, Block] | None:
@@ -75,19 +77,13 @@ def lengthened_block(job: Job, worker: Worker, block: int) -> tuple[Words, Words
 
 def _squares(job: Job, level: int) -> Interval:
     reader = job.stream.reader()
-    parts = [_block_squares(job, reader, block, level) for block in range(job.blocks)]
-    return sum((p[0] for p in parts), Fraction(0)), sum((p[1] for p in parts), Fraction(0))
+    return exact.total(_block_squares(job, reader, block, level) for block in range(job.blocks))
 
 
 def _block_squares(job: Job, reader: Reader, block: int, level: int) -> Interval:
     """A block in Python's integers."""
     found = reference.sample(job.density, reader, block, job.size(block), job.margin)
-    size = int(found.positions.max()) + 1
-    first = reader.words(0, block, 0, size)[:size].copy()[found.positions]
-    integers = [word >> LAYER_BITS for word in first.view(np.int64).tolist()]
-    for step in range(1, level + 1):
-        more = reader.words(step, block, 0, size)[:size][found.positions].tolist()
-        integers = [s << 64 | e for s, e in zip(integers, more, strict=True)]
+    first, integers = signed_integers(reader, block, found.positions, level)
     layers = (first & np.uint64((1 << LAYER_BITS) - 1)).tolist()
     sums: dict[int, list[int]] = {}
     for s, layer, inside in zip(integers, layers, (found.seconds < 0).tolist(), strict=True):
@@ -103,6 +99,17 @@ def _block_squares(job: Job, reader: Reader, block: int, level: int) -> Interval
         low += unit * (square - 2 * size_sum - number)
         high += unit * (square + 2 * size_sum + number)
     return low, high
+
+
+def signed_integers(reader: Reader, block: int, positions: Indices, level: int) -> tuple[Words, list[int]]:
+    """Words of a block, and the signed integers that they begin with, lengthened by ``level`` levels."""
+    size = int(positions.max()) + 1
+    first = reader.words(0, block, 0, size)[:size].copy()[positions]
+    integers = [word >> LAYER_BITS for word in first.view(np.int64).tolist()]
+    for step in range(1, level + 1):
+        more = reader.words(step, block, 0, size)[:size][positions].tolist()
+        integers = [s << 64 | e for s, e in zip(integers, more, strict=True)]
+    return first, integers
 
 
 def _tail_squares(job: Job, drawn: Block, reader: Reader, block: int, level: int) -> Interval:

@@ -7,7 +7,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 SMALLEST_K = 1e-3  # ln R is then above -10^6, but for a probability of e^-1000
 
 
-class Radius(Protocol):
-    """A law of the radius."""
-
-    def draw(self, words: Iterator[Word]) -> Real:
-        """A radius: a float, its relative error, and intervals as narrow as one likes."""
-
-    def mean_square(self) -> float:
-        """E R^2, which sets the grid; no more than a few digits of it matter."""
-
-
 def scalars(stream: Stream, block: int = SCALARS) -> Iterator[Word]:
     """Words for what is drawn once a release."""
     reader = stream.reader()
@@ -50,18 +40,16 @@ class NormalRadius:
     variance: Fraction
 
     def draw(self, words: Iterator[Word]) -> Real:
-        """One normal variable."""
+        """One normal variable: a float, its relative error, and intervals as narrow as one likes."""
         z = exact.draw(ziggurat.normal(), words)
 
         def radius(level: int) -> Interval:
-            deviation = exact.root(self.variance, level)
-            ends = [a * b for a in deviation for b in z.interval(level)]
-            return min(ends), max(ends)
+            return exact.product(exact.root(self.variance, level), z.interval(level))
 
         return Real.relative(radius)
 
     def mean_square(self) -> float:
-        """Variance."""
+        """E R^2, which sets the grid; no more than a few digits of it matter."""
         return float(self.variance) if self.variance < 2**1023 else math.inf
 
 
@@ -94,14 +82,14 @@ class GammaRadius:
             if boost is not None:
                 low, high = exact.exponential(boost, level)
                 terms.append((-high / shape, -low / shape))
-            logarithm = (sum(t[0] for t in terms) / power, sum(t[1] for t in terms) / power)
-            return _scaled_exp(scale, logarithm, level)
+            low, high = exact.total(terms)
+            return _scaled_exp(scale, (low / power, high / power), level)
 
         return self._float(d, z, boost, radius) or Real.relative(radius)
 
     def _float(self, d: Fraction, z: Draw, boost: Word | None, radius: Callable[[int], Interval]) -> Real | None:
         """The radius in floats with a bound on its relative error, if small (docs/theory/noise-engine.md, lemma 6)."""
-        y = _middle(z) / math.sqrt(9.0 * d)  # c z, within 3 units of 2^-53
+        y = z.middle(1) / math.sqrt(9.0 * d)  # c z, within 3 units of 2^-53
         base = 1.0 + y
         u = 1.0 if boost is None else boost.first * 2.0**-64
         if not (base > 0.25 and u > 2.0**-40):
@@ -194,11 +182,14 @@ class ShellRadius:
         return math.fsum(w / total * edge**2 for w, edge in zip(self.weights, self.edges[1:], strict=True))
 
 
+Radius = NormalRadius | GammaRadius | ShellRadius
+
+
 def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:
     """A normal z accepted with probability exp(z^2/2 + d - d v + d ln v), v = (1 + c z)^3 > 0, c = 1/sqrt(9 d)."""
     while True:
         z, test = exact.draw(ziggurat.normal(), words), next(words)
-        verdict = _float_accepts(float(d), _middle(z), test.first * 2.0**-64)
+        verdict = _float_accepts(float(d), z.middle(1), test.first * 2.0**-64)
         if verdict is not None:
             if verdict:
                 return z
@@ -209,12 +200,6 @@ def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:
                 break
         if verdict:
             return z
-
-
-def _middle(z: Draw) -> float:
-    """A double within 2^-52 of z, relatively (z is never so near to 0 that level 1 would not tell)."""
-    low, high = z.interval(1)
-    return float((low + high) / 2)
 
 
 def _float_accepts(d: float, z: float, u: float) -> bool | None:

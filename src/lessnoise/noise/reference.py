@@ -93,7 +93,7 @@ def sample(density: Density, reader: Reader, block: int, count: int, margin: flo
             accepted[i] = found is not None
             if found is not None:
                 tails[i] = found.tail is not None
-                x[coordinates[i]] = _middle(found)
+                x[coordinates[i]] = found.middle(2)
         tails &= accepted
         seconds[coordinates[tails]] = second_positions[tails]
         coordinates = coordinates[~accepted]
@@ -149,12 +149,6 @@ def _bend(density: Density, beyond: Array) -> Array:
     return np.clip(result, -FARTHEST, 0.0)
 
 
-def _middle(found: Draw) -> float:
-    """A double within 2^-52 (relatively) of the value."""
-    low, high = found.interval(2)
-    return float((low + high) / 2)
-
-
 def release(
     density: Density,
     reader: Reader,
@@ -173,48 +167,32 @@ def release(
     """
     drawn = sample(density, reader, block, values.size, margin)
     with np.errstate(invalid="ignore", over="ignore"):  # an infinite factor, |g| being rounded to 0, is a doubt
-        return _round(density, reader, block, drawn, values, factor, shift, grid, margin, blur, number)
-
-
-def _round(
-    density: Density,
-    reader: Reader,
-    block: int,
-    drawn: Block,
-    values: Array,
-    factor: Real,
-    shift: Real,
-    grid: Grid,
-    margin: float,
-    blur: float,
-    number: Callable[[int], Fraction],
-) -> Array:
-    cells = values * (1.0 / grid.step)
-    whole = np.rint(cells)
-    rest = (cells - whole) + shift.value
-    move = factor.value * drawn.x
-    steps = np.rint(rest + move)
-    # Distances to the two boundaries, each with one rounding; exact where they are small and the shift is 0.
-    above, below = (steps + 0.5) - rest, (steps - 0.5) - rest
-    steps += move > above
-    steps -= move < below
-    size = np.abs(move)
-    doubt = abs(factor.value) * density.error + (factor.error + 2.0**-50) * size + blur
-    if shift.value:
-        doubt += shift.error + 2.0**-52 * (abs(shift.value) + 1.0)
-    doubtful = np.zeros(values.size, dtype=np.bool_)
-    for edge in (above, below):
-        doubtful |= ~(np.abs(move - edge) > doubt + 2.0**-50 * np.abs(edge))
-    doubtful |= ~(size < 2.0**45)
-    if margin > MARGIN:
-        doubtful[:] = True
-    total = whole + steps
-    end = grid.largest_output
-    for index in np.flatnonzero(doubtful):
-        variable = drawn.draw(density, reader, block, int(index))
-        total[index] = _exactly(variable, number(int(index)), factor, shift, grid)
-    result: Array = np.clip(total, -end, end) * grid.step + 0.0  # never -0.0: its sign would tell the value's
-    return result
+        cells = values * (1.0 / grid.step)
+        whole = np.rint(cells)
+        rest = (cells - whole) + shift.value
+        move = factor.value * drawn.x
+        steps = np.rint(rest + move)
+        # Distances to the two boundaries, each with one rounding; exact where they are small and the shift is 0.
+        above, below = (steps + 0.5) - rest, (steps - 0.5) - rest
+        steps += move > above
+        steps -= move < below
+        size = np.abs(move)
+        doubt = abs(factor.value) * density.error + (factor.error + 2.0**-50) * size + blur
+        if shift.value:
+            doubt += shift.error + 2.0**-52 * (abs(shift.value) + 1.0)
+        doubtful = np.zeros(values.size, dtype=np.bool_)
+        for edge in (above, below):
+            doubtful |= ~(np.abs(move - edge) > doubt + 2.0**-50 * np.abs(edge))
+        doubtful |= ~(size < 2.0**45)
+        if margin > MARGIN:
+            doubtful[:] = True
+        total = whole + steps
+        end = grid.largest_output
+        for index in np.flatnonzero(doubtful):
+            variable = drawn.draw(density, reader, block, int(index))
+            total[index] = _exactly(variable, number(int(index)), factor, shift, grid)
+        result: Array = np.clip(total, -end, end) * grid.step + 0.0  # never -0.0: its sign would tell the value's
+        return result
 
 
 def _exactly(variable: Draw, value: Fraction, factor: Real, shift: Real, grid: Grid) -> float:

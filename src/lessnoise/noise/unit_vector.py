@@ -20,7 +20,6 @@ their error, bounded here, leaves no doubt; elsewhere in exact arithmetic, with 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -213,27 +212,20 @@ def _envelope(falls: Array) -> float:
     return float(brentq(excess, 1.0, size, xtol=1e-9)) if excess(1.0) > 0.0 else 1.0
 
 
-def _times(a: Interval, b: Interval) -> Interval:
-    products = [x * y for x, y in itertools.product(a, b)]
-    return min(products), max(products)
-
-
-def _sum(terms: list[Interval]) -> Interval:
-    return sum((low for low, _ in terms), Fraction(0)), sum((high for _, high in terms), Fraction(0))
-
-
 def _square(vector: list[Interval]) -> Interval:
     """|v|^2."""
     ends = [sorted((abs(low), abs(high))) for low, high in vector]
     crossing = [low <= 0 <= high for low, high in vector]
-    return _sum([(Fraction(0) if across else a * a, b * b) for (a, b), across in zip(ends, crossing, strict=True)])
+    return exact.total(
+        [(Fraction(0) if across else a * a, b * b) for (a, b), across in zip(ends, crossing, strict=True)]
+    )
 
 
 def _product(matrix: Array, vector: list[Interval]) -> list[Interval]:
     rows = [[Fraction(entry) for entry in row] for row in matrix.tolist()]
-    return [_sum([_times((a, a), x) for a, x in zip(row, vector, strict=True)]) for row in rows]
+    return [exact.total([exact.product((a, a), x) for a, x in zip(row, vector, strict=True)]) for row in rows]
 
 
 def _quadratic(matrix: Array, vector: list[Interval]) -> Interval:
     """y^T S y."""
-    return _sum([_times(a, b) for a, b in zip(vector, _product(matrix, vector), strict=True)])
+    return exact.total([exact.product(a, b) for a, b in zip(vector, _product(matrix, vector), strict=True)])

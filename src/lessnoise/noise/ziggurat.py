@@ -110,7 +110,7 @@ def _layers(kind: int, p: float, r: float) -> tuple[Array, Array]:
     widths, heights = np.zeros(LAYERS), np.zeros(LAYERS + 1)
     widths[0] = r + 1.0 if kind == LAPLACE else _up(r + 1.0 / _slope(kind, p, r))
     heights[1] = 1.0
-    total, top = _Sum(1.0), math.exp(_exponent(kind, p, r)) * (1.0 - 2.0**-20)
+    total, top = _CompensatedSum(1.0), math.exp(_exponent(kind, p, r)) * (1.0 - 2.0**-20)
     for layer in range(1, LAYERS):
         if total.value >= top:
             heights[layer:] = math.inf
@@ -162,7 +162,7 @@ def _up(x: float) -> float:
     return math.ceil(x / UNIT + 2.0**-10) * UNIT
 
 
-class _Sum:
+class _CompensatedSum:
     """A running sum with compensation: error below 2^-50 of the value over a thousand terms."""
 
     def __init__(self, value: float) -> None:

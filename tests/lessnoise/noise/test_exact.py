@@ -21,7 +21,7 @@ from lessnoise.noise import (
     Real,
     ShellRadius,
     Stream,
-    Wishart,
+    WishartForm,
     add_noise,
     compiled,
     forms,
@@ -191,7 +191,7 @@ def test_the_output_depends_on_the_numbers_behind_the_values_alone(value, seed, 
 @pytest.mark.parametrize("size", [1, 2, 9])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_wishart_noise_agrees_on_every_path_and_is_symmetric(size, dtype):
-    form, rng = Wishart(0.7), np.random.default_rng(0)
+    form, rng = WishartForm(0.7), np.random.default_rng(0)
     value = rng.normal(size=(size, size)).astype(dtype)
     value = value + value.T
     for bits in (8, 12):
@@ -203,9 +203,9 @@ def test_wishart_noise_agrees_on_every_path_and_is_symmetric(size, dtype):
 
 def test_wishart_doubts_over_several_blocks_are_settled(monkeypatch):
     # A grid so fine that floats leave some entries open, of normals that fill two blocks.
-    form, value, settled = Wishart(3.0), np.zeros((128, 128)), []
-    original = Wishart._entry
-    monkeypatch.setattr(Wishart, "_entry", lambda *args: settled.append(args) or original(*args))
+    form, value, settled = WishartForm(3.0), np.zeros((128, 128)), []
+    original = WishartForm._entry
+    monkeypatch.setattr(WishartForm, "_entry", lambda *args: settled.append(args) or original(*args))
     fast = add_noise(form, value, seeded(2), path="numba", bits=33)
     slow = add_noise(form, value, seeded(2), path="numpy", bits=33)
     assert len(settled) > 4

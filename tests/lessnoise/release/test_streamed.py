@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import lessnoise as ln
 from lessnoise.cli import app
 from lessnoise.mechanism.sampling import is_streamed
-from lessnoise.noise import compiled_kernels, streamed
+from lessnoise.noise import compiled_kernels, core
 from lessnoise.release.streamed import ArrayFile, open_array, release_file
 
 TARGET = {"epsilon": 1, "delta": 1e-6, "sensitivity": 1}
@@ -34,7 +34,7 @@ LAWS = {
 @pytest.fixture
 def few_blocks(monkeypatch):
     """Two at a time, so that small arrays take several rounds."""
-    monkeypatch.setattr(streamed, "_HELD", 2)
+    monkeypatch.setattr(core, "_HELD", 2)
 
 
 @pytest.fixture

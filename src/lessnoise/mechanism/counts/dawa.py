@@ -2,12 +2,13 @@
 
 Stage 1 chooses buckets of nearly equal counts with epsilon1, stage 2 asks for their totals with epsilon2 and spreads
 each evenly. Stage 2 is exact: Laplace noise on its queries, of an l1 sensitivity of 1. For stage 1, "safe" is ours and
-proved (the exponential mechanism). The published noise on the costs does not give epsilon1: ``counterexample.py`` has
-two neighbours and an output in closed form. It is kept, by name, for comparison.
+proved (the exponential mechanism). The published noise on the costs does not give epsilon1: ``published_delta_lower``
+has two neighbours and an output in closed form. It is kept, by name, for comparison.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,18 +18,18 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
-from lessnoise.mechanism.counts.counterexample import published_delta_lower
-from lessnoise.mechanism.counts.greedy import Answers, fitted_totals, greedy_weights
-from lessnoise.mechanism.counts.hilbert import hilbert_order
-from lessnoise.mechanism.counts.inference import exact_sum, sums_error
+from lessnoise.mechanism.counts.inference import Answers, exact_sum, fitted_totals, greedy_weights, sums_error
+from lessnoise.mechanism.counts.laplace import laplace_delta, published_delta_lower
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Law, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import draw_noise, grid_step, prepare_noise, values_drawn
+from lessnoise.mechanism.numerics import sufficient_scale
+from lessnoise.mechanism.sampling import delivered, draw_noise, prepare_noise, values_drawn
 from lessnoise.noise import check_out
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise._common import Array, Shape
+    from lessnoise.mechanism.request import Relation
     from lessnoise.noise import Form, Sequence, Stream
 
     Stage1 = Literal["safe", "doubled", "dpcomp"]
@@ -80,9 +82,8 @@ class Dawa(Plain):
         sizes = validation.shape(self.shape)
         if len(sizes) not in (1, 2) or max(sizes) < 2:
             raise InvalidInput(f"shape={sizes} is neither a line nor a map of at least 2 cells: pass n or (n, m).")
-        object.__setattr__(self, "shape", sizes)
-        for name in ("epsilon1", "epsilon2"):
-            object.__setattr__(self, name, validation.epsilon(getattr(self, name), name))
+        spent = {name: validation.epsilon(getattr(self, name), name) for name in ("epsilon1", "epsilon2")}
+        settle(self, shape=sizes, **spent)
         validation.choice("noise", self.noise, STAGE1)
         validation.choice("workload", self.workload, WORKLOADS)
         if self.workload == "ranges" and (len(sizes) == 2 or sizes[0] > _LARGEST_MATRIX):
@@ -113,7 +114,7 @@ def dawa(
     noise: Stage1 = "safe",
     workload: Workload = "cells",
     l1_sensitivity: float | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Counts in data-dependent buckets; pure epsilon-DP with the default noise.
 
@@ -175,18 +176,12 @@ def _(law: Dawa, dimension: int, sensitivity: float, epsilon: float, tolerance: 
     first = stage1_epsilon(law) * sensitivity * (1.0 + _ROUNDING)
     second = law.epsilon2 * sensitivity * (1.0 + _ROUNDING)
     truthful = 1.0 / (1.0 + math.exp(-min(first, 700.0)))
-    upper = truthful * _laplace(epsilon - first, second) + (1.0 - truthful) * _laplace(epsilon + first, second)
+    worse, better = laplace_delta(epsilon - first, second), laplace_delta(epsilon + first, second)
+    upper = truthful * worse + (1.0 - truthful) * better
     lower = 0.0
     if law.noise != "safe" and sensitivity >= 1.0 and law.workload == "cells" and min(law.shape) >= 4:
         lower = published_delta_lower(law.epsilon1, law.epsilon2, law.cells, _FACTORS[law.noise], epsilon)
     return Bracket(min(lower, upper), min(upper * (1.0 + 1e-12), 1.0))
-
-
-def _laplace(epsilon: float, shift: float) -> float:
-    """Delta of Laplace noise of scale 1 against a shift, for an epsilon of any sign."""
-    if epsilon >= shift:
-        return 0.0
-    return -math.expm1(0.5 * (epsilon - shift)) if epsilon > -shift else -math.expm1(max(epsilon, -700.0))
 
 
 # The release.
@@ -199,14 +194,7 @@ def _(
     check_out(out, value.shape, np.dtype(np.float64))
     line = _to_line(law, _checked(law, validation.array(value, value.shape)))
 
-    def draw() -> Array:
-        released = _release(law, line, stream.claim().sequence())
-        if out is None:
-            return released
-        out[...] = released
-        return out
-
-    return draw
+    return lambda: delivered(_release(law, line, stream.claim().sequence()), out)
 
 
 def _checked(law: Dawa, value: Array) -> Array:
@@ -231,9 +219,7 @@ def _checked(law: Dawa, value: Array) -> Array:
 
 def _total_noise(law: Dawa) -> Form:
     """Of a query of stage 2."""
-    scale = 1.0 / law.epsilon2
-    while Fraction(scale) * Fraction(law.epsilon2) < 1:  # the quotient may have been rounded down
-        scale = math.nextafter(scale, math.inf)
+    scale = sufficient_scale(1.0 / law.epsilon2, law.epsilon2, Fraction(1))
     return noise_engine.Independent(noise_engine.laplace(), noise_engine.Real.exactly(scale))
 
 
@@ -264,11 +250,6 @@ def _(law: Dawa, dimension: int) -> int:
     return law.cells * (law.cells.bit_length() + 2)
 
 
-@grid_step.register(Dawa)
-def _(law: Dawa, shape: tuple[int, ...], dtype: object = np.float64) -> None:
-    return None
-
-
 def buckets(law: Dawa, line: Array, words: Sequence) -> NDArray[np.intp]:
     """Stage 1: where the buckets start."""
     cost = 1.0 / law.epsilon2
@@ -287,6 +268,29 @@ def ranges_workload(law: Dawa, starts: NDArray[np.intp], lengths: NDArray[np.int
     matrix = np.zeros((size, size))
     matrix[: len(starts), : len(starts)] = summed / np.outer(lengths, lengths)
     return matrix
+
+
+@functools.lru_cache(maxsize=4)
+def hilbert_order(side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the cells of a side x side square along the Hilbert curve; the side is a power of 2.
+
+    Neighbours in this order are neighbours on the map.
+
+    >>> [axis.tolist() for axis in hilbert_order(2)]
+    [[0, 0, 1, 1], [0, 1, 1, 0]]
+    """
+    x, y = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
+    half = 1
+    while half < side:
+        # Four copies of the smaller curve: the first and last turned, so that the ends meet.
+        x, y = (
+            np.concatenate([y, x, half + x, 2 * half - 1 - y]),
+            np.concatenate([x, half + y, half + y, half - 1 - x]),
+        )
+        half *= 2
+    x.setflags(write=False)
+    y.setflags(write=False)
+    return x, y
 
 
 def _to_line(law: Dawa, value: Array) -> Array:

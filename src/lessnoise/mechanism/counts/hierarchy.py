@@ -17,25 +17,28 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves, exact_sum, levels_of, sums_error
-from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
+from lessnoise.mechanism.counts.laplace import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.numerics import sufficient_scale
 from lessnoise.mechanism.request import representable
-from lessnoise.mechanism.sampling import grid_step, prepare_noise, values_drawn
+from lessnoise.mechanism.sampling import delivered, prepare_noise, values_drawn
 from lessnoise.noise import check_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lessnoise._common import Array, Shape
+    from lessnoise.mechanism.request import Relation
     from lessnoise.noise import Stream
 
     Noise = Literal["laplace", "gaussian"]
@@ -73,11 +76,11 @@ class Hierarchy(Plain):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", _grid(validation.shape(self.shape)))
-        object.__setattr__(self, "branching", validation.whole_number("branching", self.branching, minimum=2))
+        shape = _grid(validation.shape(self.shape))
+        settle(self, shape=shape, branching=validation.whole_number("branching", self.branching, minimum=2))
         validation.choice("noise", self.noise, NOISES)
-        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
-        object.__setattr__(self, "neighbours", Neighbours.of(self.neighbours))
+        scale = validation.positive("scale", self.scale)
+        settle(self, scale=scale, neighbours=Neighbours.of(self.neighbours))
         validation.choice("change", self.change, CHANGES)
         if self.change == "moved" and self.neighbours is not Neighbours.REPLACE:
             raise InvalidInput(
@@ -130,7 +133,7 @@ def hb(
     branching: int | None = None,
     l1_sensitivity: float | None = None,
     change: Change | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """A consistent tree of counts, on a line or a map.
 
@@ -162,9 +165,8 @@ def hb(
         if delta:
             raise InvalidInput(f'delta={delta:g} is of no use to Laplace noise: leave it out or pass noise="gaussian".')
         with representable(epsilon=epsilon, l1_sensitivity=sensitivity):
-            scale = unit.height * sensitivity / epsilon
-            while Fraction(scale) * Fraction(epsilon) < unit.height * Fraction(sensitivity):
-                scale = math.nextafter(scale, math.inf)
+            quotient = unit.height * sensitivity / epsilon
+            scale = sufficient_scale(quotient, epsilon, unit.height * Fraction(sensitivity))
         source = SOURCE
     else:
         delta = validation.delta(delta)
@@ -243,8 +245,7 @@ def _mu(law: Hierarchy, sensitivity: float) -> float:
 def _(law: Hierarchy, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     if law.noise == "gaussian":
         mu = _mu(law, sensitivity)
-        lower = gaussian.gaussian_delta(mu * (1.0 - _ROUNDING), epsilon).lower
-        return Bracket(lower, gaussian.gaussian_delta(mu * (1.0 + _ROUNDING), epsilon).upper)
+        return gaussian.delta_between(mu * (1.0 - _ROUNDING), mu * (1.0 + _ROUNDING), epsilon)
     # In one level no l1 change is worse than one concentrated in a single node, or if moved in two opposite ones, and
     # levels compose: the record that changes whole branches attains it.
     if Fraction(epsilon) * Fraction(law.scale) >= law.height * Fraction(sensitivity):
@@ -282,11 +283,7 @@ def _(
             noisy.append(flat[start : start + level.size].reshape(level.shape))
             start += level.size
         leaves = consistent_leaves(noisy, [np.ones(level.shape) for level in noisy], law.branching)
-        released = np.ascontiguousarray(leaves[tuple(slice(side) for side in law.shape)])
-        if out is None:
-            return released
-        out[...] = released
-        return out
+        return delivered(np.ascontiguousarray(leaves[tuple(slice(side) for side in law.shape)]), out)
 
     return draw
 
@@ -312,11 +309,6 @@ def _node(law: Hierarchy, leaves: Array, index: int) -> Fraction:
 @values_drawn.register(Hierarchy)
 def _(law: Hierarchy, dimension: int) -> int:
     return law.nodes
-
-
-@grid_step.register(Hierarchy)
-def _(law: Hierarchy, shape: tuple[int, ...], dtype: object = np.float64) -> None:
-    return None
 
 
 def leaf_variance(law: Hierarchy) -> float:

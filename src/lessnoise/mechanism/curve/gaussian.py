@@ -90,6 +90,11 @@ def gaussian_delta(mu: float, epsilon: float) -> Bracket:
     return Bracket(value * (1.0 - error), min(value * (1.0 + error), 1.0))
 
 
+def delta_between(low: float, high: float, epsilon: float) -> Bracket:
+    """Delta at a mu that lies between the two."""
+    return Bracket(gaussian_delta(low, epsilon).lower, gaussian_delta(high, epsilon).upper)
+
+
 def gaussian_scale(epsilon: float, target: float) -> float:
     """The smallest sigma for unit sensitivity whose upper delta(epsilon) is within the target.
 

@@ -64,7 +64,11 @@ class Nodes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RadialCurve:
-    """One curve: dimension M, radial member (k, p), and the ratio of sensitivity to scale."""
+    """One curve: dimension M, radial member (k, p), and the ratio of sensitivity to scale.
+
+    >>> 1 - math.exp(-0.5) in RadialCurve(1, 1.0, 1.0, 0.5, 1.0, 1.0).bracket()  # the Laplace mechanism's closed form
+    True
+    """
 
     dimension: int
     k: float
@@ -346,25 +350,6 @@ def _second_axial(nodes: Nodes) -> Array:
     """t, the axial distance of the base disc from the second centre, in units of the second radius."""
     swell = nodes.growth * (2.0 + nodes.growth)
     return (nodes.kappa + swell / nodes.kappa) / (2.0 * (1.0 + nodes.growth))
-
-
-def delta_bracket(
-    *,
-    dimension: int,
-    k: float,
-    p: float,
-    scale: float,
-    sensitivity: float,
-    epsilon: float,
-    tolerance: float = DEFAULT_TOLERANCE,
-) -> Bracket:
-    """Bracket of delta(epsilon) for the radial member (k, p, scale) in R^dimension.
-
-    >>> bracket = delta_bracket(dimension=1, k=1, p=1, scale=0.5, sensitivity=1.0, epsilon=1.0)
-    >>> 1 - math.exp(-0.5) in bracket  # the Laplace mechanism's closed form
-    True
-    """
-    return RadialCurve(dimension, float(k), float(p), scale, sensitivity, epsilon).bracket(tolerance)
 
 
 def _march(unit: float, reached: Callable[[float], bool]) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.curve import gaussian, law_delta
@@ -34,6 +35,7 @@ from lessnoise.noise import Form, Independent, Real
 if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism.request import Relation
 
 
 _ROUNDING = 2e-15  # relative error of mu: nine correctly rounded operations, all on positive numbers
@@ -59,8 +61,7 @@ class CorrelatedGaussian(Plain):
 
     def __post_init__(self) -> None:
         common = validation.nonnegative_epsilon(self.common_variance, "common_variance")
-        object.__setattr__(self, "common_variance", common)
-        object.__setattr__(self, "own_variance", validation.positive("own_variance", self.own_variance))
+        settle(self, common_variance=common, own_variance=validation.positive("own_variance", self.own_variance))
 
     def check_neighbours(self, neighbours: Neighbours) -> None:
         """Only add/remove: the shift set of the curve is the cube [0, c]^d."""
@@ -114,10 +115,7 @@ def worst_mu(law: CorrelatedGaussian, dimension: int, sensitivity: float) -> flo
 @law_delta.register(CorrelatedGaussian)
 def _(law: CorrelatedGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     mu = worst_mu(law, dimension, sensitivity)
-    return Bracket(
-        gaussian.gaussian_delta(mu * (1.0 - _ROUNDING), epsilon).lower,
-        gaussian.gaussian_delta(mu * (1.0 + _ROUNDING), epsilon).upper,
-    )
+    return gaussian.delta_between(mu * (1.0 - _ROUNDING), mu * (1.0 + _ROUNDING), epsilon)
 
 
 def correlated_gaussian(
@@ -126,7 +124,7 @@ def correlated_gaussian(
     delta: float,
     shape: Shape,
     sensitivity: float = 1.0,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Noise for d statistics of which one individual raises each by 0 up to ``sensitivity``: half a Gaussian's.
 

@@ -39,19 +39,20 @@ import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
+from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid_index, grid_law, integer_array
-from lessnoise.mechanism.families.discrete_sums import Terms, offsets, theta
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request, representable
-from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
+from lessnoise.mechanism.sums import LogConcaveTerms, lattice_quantile, log_sum_moment, offsets, theta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lessnoise._common import Shape
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism.request import Relation
 
 
 __all__ = ["DiscreteGaussian", "discrete_gaussian", "integer_array"]
@@ -67,21 +68,21 @@ _NOTHING = 1e-290
 @law_delta.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     budget = squared_budget(sensitivity)
-    if budget == 0:  # no two integer arrays are that close: the one curve that is 0
-        return Bracket(0.0, 0.0)
-    curve = _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
-    if budget == 1 or dimension == 1:
-        return curve.line(math.isqrt(budget), 1)
-    return curve.vectors(budget, dimension)
+    if budget <= 1 or dimension == 1:
+        return delta_of_one_shift(law, sensitivity, epsilon, tolerance)
+    return _curve(law, epsilon, tolerance).vectors(budget, dimension)
 
 
 def delta_of_one_shift(law: DiscreteGaussian, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     """The curve against one neighbour, the largest change of a single entry; the worst one varies with epsilon."""
     budget = squared_budget(sensitivity)
-    if budget == 0:
+    if budget == 0:  # no two integer arrays are that close: the one curve that is 0
         return Bracket(0.0, 0.0)
-    curve = _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
-    return curve.line(math.isqrt(budget), 1)
+    return _curve(law, epsilon, tolerance).line(math.isqrt(budget), 1)
+
+
+def _curve(law: DiscreteGaussian, epsilon: float, tolerance: float) -> _Curve:
+    return _Curve(law.variance_parameter, Fraction(epsilon), max(1e-4 * tolerance, _FINEST))
 
 
 def squared_budget(sensitivity: float) -> int:
@@ -190,7 +191,8 @@ class _Curve:
         if start > 0 and start * start > 1380 * parameter:  # P(Z >= z) <= exp(-z^2/(2 n sigma^2))
             return Bracket(0.0, _NOTHING)
         exponent = float(start * start / (2 * parameter))
-        terms = Terms(float(start), float(start - threshold), float(1 / parameter), float(divisor / self.variance))
+        slope = float(divisor / self.variance)
+        terms = LogConcaveTerms(float(start), float(start - threshold), float(1 / parameter), slope)
         end = math.ceil(math.hypot(max(start, 0), 8.0 * deviation)) + 2
         narrow = deviation * min(1.0, deviation / max(start, 1))  # the terms fall by a factor e over this length
         lower, upper = terms.sum(offsets(end - start, deviation, narrow, math.sqrt(2.5 * self.width)))
@@ -295,12 +297,7 @@ def _(law: DiscreteGaussian, dimension: int, probability: float) -> float:
 
 
 def discrete_gaussian(
-    *,
-    epsilon: float,
-    delta: float,
-    sensitivity: float,
-    shape: Shape,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    *, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation = Neighbours.ADD_REMOVE
 ) -> Mechanism:
     """Integer noise for integer arrays: the smallest sigma^2, to 13 bits, whose curve keeps the target.
 
@@ -337,7 +334,7 @@ def discrete_gaussian(
     dips = (grid_index(min((budget + 2 * z) / (2.0 * epsilon), 1e300)) + 1 for z in range(64))
     lower = next((dip for dip in dips if dip >= index or keeps(dip)), index)
     law = grid_law(index if lower >= index else _first(keeps, lower))
-    return target.mechanism("discrete-gaussian", law, "calibrated on the exact curve by lessnoise")
+    return target.mechanism("discrete-gaussian", law, OURS)
 
 
 def _first(keeps: Callable[[int], bool], start: int) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism.families.block_sampler import BlockSampler, exp_bounds, shift_up
@@ -66,8 +67,7 @@ class DiscreteGaussian(Plain):
         numerator = validation.whole_number("numerator", self.numerator)
         denominator = validation.whole_number("denominator", self.denominator)
         common = math.gcd(numerator, denominator)
-        object.__setattr__(self, "numerator", numerator // common)
-        object.__setattr__(self, "denominator", denominator // common)
+        settle(self, numerator=numerator // common, denominator=denominator // common)
         if max(self.numerator, self.denominator) >= _MOST_DIGITS:
             raise InvalidInput(
                 f"numerator={shown(numerator)} and denominator={shown(denominator)}: pass shorter integers of about "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 
@@ -149,8 +150,7 @@ class Deviations:
                 values.append(checked)
                 counts.append(size)
         validation.shape(sum(counts), "counts in all")
-        object.__setattr__(self, "values", tuple(values))
-        object.__setattr__(self, "counts", tuple(counts))
+        settle(self, values=tuple(values), counts=tuple(counts))
 
     @classmethod
     def of(cls, values: ArrayLike | Deviations, name: str = "deviations") -> Deviations:

@@ -33,9 +33,10 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
-from lessnoise.mechanism.calibration import radial_scale
+from lessnoise.mechanism.builders import OURS, radial_scale
 from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -72,8 +73,7 @@ class GeneralizedGaussian(Plain):
             raise InvalidInput(
                 f"p={self.p} must lie between 1 (Laplace) and {LARGEST_POWER:g}: pass 2 for the Gaussian."
             )
-        object.__setattr__(self, "p", p)
-        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
+        settle(self, p=p, scale=validation.positive("scale", self.scale))
 
     def known(self, dimension: int) -> Laplace | Radial | None:
         """The same law by another name, where it has one whose curve is exact.
@@ -275,7 +275,7 @@ def generalized_gaussian(
     exact = GeneralizedGaussian(p, 1.0).known(target.dimension) is not None
     scale = _exact_scale if exact else _bounded_scale
     unit = scale(p, target.dimension, target.epsilon, target.reserved_delta)
-    source = "calibrated on the exact curve by lessnoise" if exact else "calibrated on a proved bound by lessnoise"
+    source = OURS if exact else "calibrated on a proved bound by lessnoise"
     law = GeneralizedGaussian(p, unit * target.sensitivity * (1.0 + 1e-15))
     return target.mechanism(f"generalized-gaussian(p={p:g})", law, source)
 

@@ -33,6 +33,7 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
@@ -78,8 +79,8 @@ class Geometric(Plain):
     integer: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", validation.positive("rate", self.rate))
-        object.__setattr__(self, "tail", validation.delta_or_zero(self.tail, "tail"))
+        settle(self, rate=validation.positive("rate", self.rate))
+        settle(self, tail=validation.delta_or_zero(self.tail, "tail"))
         if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
             raise InvalidInput(
                 f"rate={self.rate:g} is not between {SMALLEST_RATE:.3g} and {LARGEST_RATE:g}: choose an epsilon of "

@@ -19,8 +19,8 @@ import numpy as np
 
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain, register
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise._common import Array
+    from lessnoise.guarantees import Bracket
 
 
 ORTHONORMAL_WITHIN = 1e-6
@@ -66,10 +67,10 @@ class MatrixGaussian(Plain):
     def __post_init__(self) -> None:
         for side in ("row", "column"):
             deviations = Deviations.of(getattr(self, f"{side}_deviations"), f"{side}_deviations")
-            object.__setattr__(self, f"{side}_deviations", deviations)
+            settle(self, **{f"{side}_deviations": deviations})
             basis = getattr(self, f"{side}_basis")
             if basis is not None:
-                object.__setattr__(self, f"{side}_basis", orthonormal(basis, deviations.size, f"{side}_basis"))
+                settle(self, **{f"{side}_basis": orthonormal(basis, deviations.size, f"{side}_basis")})
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,8 +153,7 @@ def _defect(deviations: Deviations, basis: FrozenMatrix | None) -> float:
 def _(law: MatrixGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     # sup ||A^-1 Delta B^-T||_F over ||Delta||_F <= D is D/(sv_min(A) sv_min(B)), reached by the outer product of
     # the least directions; the privacy loss of a Gaussian depends on nothing else.
-    low, high = law.mu_range(sensitivity)
-    return Bracket(gaussian.gaussian_delta(low, epsilon).lower, gaussian.gaussian_delta(high, epsilon).upper)
+    return gaussian.delta_between(*law.mu_range(sensitivity), epsilon)
 
 
 # Sampling.

@@ -16,6 +16,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import gaussian, law_delta
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian, orthonormal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Shape
     from lessnoise.mechanism.mechanism import Mechanism
+    from lessnoise.mechanism.request import Relation
 
 
 Mode = Literal["isotropic", "unimodal", "equimodal"]
@@ -33,7 +35,6 @@ MODES: tuple[Mode, ...] = ("isotropic", "unimodal", "equimodal")
 
 _MVG = "Chanyaswad, Dytso, Poor & Mittal 2018 (Ji & Li 2024, Theorem 3)"
 _MGM = "Yang, Xiang et al. 2021 (arXiv 2104.14808)"
-_OURS = "calibrated on the exact curve by lessnoise"
 
 
 # The published constants.
@@ -141,7 +142,7 @@ def mvg(
     mode: Mode = "isotropic",
     row_shares: ArrayLike | None = None,
     row_basis: ArrayLike | FrozenMatrix | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Matrix-variate Gaussian noise, with less of it in chosen directions (Chanyaswad et al. 2018).
 
@@ -174,7 +175,7 @@ def mvg(
     law = _unit_law(target.shape, mode, row_shares, row_basis)
     name = "mvg" if mode == "isotropic" else f"mvg({mode})"
     if calibration == "exact" or gamma is None:
-        return target.mechanism(name, _exact(law, target, balanced=mode == "equimodal"), _OURS)
+        return target.mechanism(name, _exact(law, target, balanced=mode == "equimodal"), OURS)
     phi = mvg_constants(
         epsilon=target.epsilon, delta=target.delta, sensitivity=target.sensitivity, shape=target.shape, bound=gamma
     ).phi
@@ -192,7 +193,7 @@ def mgm(
     shape: Shape,
     row_scales: ArrayLike | None = None,
     column_scales: ArrayLike | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Matrix Gaussian noise U1 N U2^T of the least scale that is private (Yang, Xiang et al. 2021).
 

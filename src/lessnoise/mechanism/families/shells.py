@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array, Shape
+    from lessnoise.mechanism.request import Relation
     from lessnoise.noise import Form
 
 
@@ -70,13 +72,9 @@ class Shells(Plain):
 
     def __post_init__(self) -> None:
         (dimension,) = validation.shape(self.dimension, "dimension")
-        edges, probabilities = (
-            validation.numbers("edges", self.edges),
-            validation.numbers("probabilities", self.probabilities),
-        )
-        object.__setattr__(self, "dimension", dimension)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "probabilities", probabilities)
+        edges = validation.numbers("edges", self.edges)
+        probabilities = validation.numbers("probabilities", self.probabilities)
+        settle(self, dimension=dimension, edges=edges, probabilities=probabilities)
         if len(edges) != len(probabilities) + 1 or not probabilities:
             raise InvalidInput(
                 f"edges has length={len(edges)} for {len(probabilities)} probabilities: pass one edge more than there "
@@ -241,7 +239,7 @@ def shells(
     shape: Shape,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
     """Noise of a piecewise-constant radial density that does not rise outwards.
 
@@ -256,9 +254,7 @@ def shells(
     True
     """
     sizes = validation.shape(shape)
-    law = Shells(
-        math.prod(sizes), validation.numbers("edges", edges), validation.numbers("probabilities", probabilities)
-    )
+    law = Shells(math.prod(sizes), edges, probabilities)  # type: ignore[arg-type]  # __post_init__ converts
     if (epsilon is None) != (delta is None):
         raise InvalidInput(f"epsilon={epsilon} and delta={delta}: pass both to calibrate, or neither.")
     if epsilon is None or delta is None:

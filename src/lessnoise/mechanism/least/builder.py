@@ -14,10 +14,10 @@ from lessnoise._later import offers
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.least.bound import lower_bound, quantile_bound
+from lessnoise.mechanism.least.bound import lower_bound, quantile_exceeds
 from lessnoise.mechanism.least.bound.dual import TOLERANCE
 from lessnoise.mechanism.least.bound.proof import Proof
-from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal, Ramp
+from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal, Problem, Ramp
 from lessnoise.mechanism.least.search import FAILURES, LARGEST_STAIRCASE, find
 from lessnoise.mechanism.least.staircase import design, solve
 from lessnoise.mechanism.request import Request
@@ -25,8 +25,7 @@ from lessnoise.mechanism.request import Request
 if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.mechanism.least.bound import LowerBound
-    from lessnoise.mechanism.least.objective import Objective, Power
-    from lessnoise.mechanism.least.staircase_newton import Chain
+    from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
 
 
@@ -100,13 +99,8 @@ def optimality(mechanism: Mechanism) -> float:
         )
     objective = "squared" if mechanism.design is None else mechanism.design.objective
     goal = Goal.of(objective)
-    bound = loss_lower_bound(
-        epsilon=claim.epsilon,
-        delta=claim.delta,
-        sensitivity=mechanism.sensitivity,
-        shape=mechanism.shape,
-        objective=objective,
-    )
+    target = {"epsilon": claim.epsilon, "delta": claim.delta, "sensitivity": mechanism.sensitivity}
+    bound = loss_lower_bound(**target, shape=mechanism.shape, objective=objective)
     if bound <= 0.0:
         return math.inf
     return max(goal.loss_ratio(goal.log_size(law, dimension)) / bound * (1.0 + 1e-12), 1.0)
@@ -127,48 +121,46 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
     with np.errstate(all="ignore"):
         if goal.probability is not None:
             return _quantile_bound(dimension, epsilon, delta, goal.probability, size)
-        expected = size**goal.power.order
-        again = _proved_again(cache.load(question), dimension, epsilon, delta, goal.power)
+        expected, problem = size**goal.power.order, Problem(dimension, epsilon, delta, goal.power)
+        again = _proved_again(cache.load(question), problem)
         if 0.0 < again <= expected * (1.0 + 1e-9):
             return again
-        found = _compute(dimension, epsilon, delta, goal.power, expected)
+        found = _compute(problem, expected)
     if found.proof is not None:
         cache.save(question, {"proof": found.proof.to_dict()})
     return found.value
 
 
-def _proved_again(kept: dict[str, Any] | None, dimension: int, epsilon: float, delta: float, power: Power) -> float:
+def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
     """The bound that a kept proof gives; 0 if it gives none."""
     if kept is None:
         return 0.0
     try:
-        proof = Proof.from_dict(kept["proof"], dimension, epsilon, power)
-        value = proof.loss(proof.bound(delta, proof.minimum(TOLERANCE, seconds=_LONGEST)))
+        proof = Proof.from_dict(kept["proof"], problem)
+        value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST)))
     except (KeyError, TypeError, ValueError, ArithmeticError, IndexError, AttributeError, MemoryError):
         return 0.0
     return value if math.isfinite(value) else 0.0
 
 
-def _compute(dimension: int, epsilon: float, delta: float, power: Power, expected: float) -> LowerBound:
-    chain = _guide(dimension, epsilon, delta, power)
-    return lower_bound(dimension, epsilon, delta, power, chain, expected)
+def _compute(problem: Problem, expected: float) -> LowerBound:
+    return lower_bound(problem, _guide(problem), expected)
 
 
 def _quantile_bound(dimension: int, epsilon: float, delta: float, probability: float, size: float) -> float:
     for share in _SHARES:
         ramp = Ramp(share * size, 1.05 * share * size)
-        chain = _guide(dimension, epsilon, delta, ramp)
-        radius = quantile_bound(dimension, epsilon, delta, probability, ramp, chain)
-        if radius > 0.0:
-            return radius**2
+        problem = Problem(dimension, epsilon, delta, ramp)
+        if quantile_exceeds(problem, probability, _guide(problem)):
+            return ramp.start**2
     return 0.0
 
 
-def _guide(dimension: int, epsilon: float, delta: float, objective: Objective) -> Chain | None:
+def _guide(problem: Problem) -> Staircase | None:
     """A staircase near the optimum, if there is one: it says where to look, and enters no proof."""
-    if dimension > LARGEST_STAIRCASE:
+    if problem.dimension > LARGEST_STAIRCASE:
         return None
     try:
-        return solve(design(dimension, epsilon, delta, objective))
+        return solve(design(problem))
     except FAILURES:
         return None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.mechanism.least.sphere import Sphere
-from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, evaluate, lunes
+from lessnoise.mechanism.least.staircase_newton import Staircase, ball_weights, evaluate, lunes
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
+    from lessnoise.mechanism.least.objective import Problem
 
 
 MAX_STEPS = 6_000
@@ -107,14 +108,7 @@ def tail_start(problem: Problem, first: float, guess: float, power: float) -> St
     return Start(evaluate(problem, radii)[0], radii, math.exp(root))
 
 
-def cut_start(
-    problem: Problem,
-    first: float,
-    width: float,
-    *,
-    power: float = 1.0,
-    fit: bool = True,
-) -> Start | None:
+def cut_start(problem: Problem, first: float, width: float, *, power: float = 1.0, fit: bool = True) -> Start | None:
     """The chain cut where its end spends the rest of delta; its last step shortened to fit."""
     radii = power_chain(problem, first, width, power)
     if radii[0] > first * (1.0 + 1e-9):
@@ -138,7 +132,7 @@ def cut_start(
     return Start(evaluate(problem, radii)[0], radii, width)
 
 
-def begin(problem: Problem, radii: Array) -> Chain:
+def begin(problem: Problem, radii: Array) -> Staircase:
     """Caps and multipliers for given radii."""
     dimension, epsilon, target, objective = problem
     sphere = Sphere(dimension)
@@ -153,10 +147,10 @@ def begin(problem: Problem, radii: Array) -> Chain:
     multiplier = min(max(multiplier, 1e-6 * expected / target), 4.0 * expected / target)
     pin = int(np.argmax(ball_weights(dimension, epsilon, radii)))
     level = max(expected + multiplier * target, 1.02 * float(objective.value(radii[:1])[0]))
-    return Chain(dimension, epsilon, radii, np.log(s), math.log(multiplier), level, expected, delta, math.inf, pin)
+    return Staircase(dimension, epsilon, radii, np.log(s), math.log(multiplier), level, expected, delta, math.inf, pin)
 
 
-def march_core(problem: Problem, start: Chain) -> Array:
+def march_core(problem: Problem, start: Staircase) -> Array:
     """Radii with the steps below the mode redone by the balance equation, which is stable there.
 
     rho_{k+1} follows from S1_k = (nu - f_k)/lambda + e^eps S2_k; beyond the mode errors would grow,

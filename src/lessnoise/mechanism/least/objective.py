@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,28 +19,13 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.law import Law
 
 
-class Objective(Protocol):
-    """An increasing function f of the radius, its slope, and its mean over balls."""
+class Problem(NamedTuple):
+    """The least E f(|n|) that keeps (epsilon, target) against shifts of length 1 in R^dimension."""
 
-    def value(self, radius: Array) -> Array:
-        """f at these radii."""
-        ...
-
-    def slope(self, radius: Array) -> Array:
-        """f' at these radii."""
-        ...
-
-    def ball_mean(self, dimension: int, radius: Array) -> Array:
-        """Mean of f over balls of these radii in R^dimension."""
-        ...
-
-    def kinks(self) -> tuple[float, ...]:
-        """Radii at which f is not smooth."""
-        ...
-
-    def sag(self, left: Array, right: Array) -> Array:
-        """A bound on how far f falls below its chord over intervals without kinks inside."""
-        ...
+    dimension: int
+    epsilon: float
+    target: float
+    objective: Objective
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +43,15 @@ class Power:
         return self.order * radius ** (self.order - 1.0)
 
     def ball_mean(self, dimension: int, radius: Array) -> Array:
-        """Mean of f over balls of these radii."""
+        """Mean of f over balls of these radii in R^dimension."""
         return dimension / (dimension + self.order) * radius**self.order
 
     def kinks(self) -> tuple[float, ...]:
-        """Where f is not smooth."""
+        """Radii at which f is not smooth."""
         return ()
 
     def sag(self, left: Array, right: Array) -> Array:
-        """How far f may fall below its chord."""
+        """A bound on how far f falls below its chord over intervals without kinks inside."""
         if self.order <= 1.0:
             return np.zeros_like(left)
         at = right if self.order >= 2.0 else np.maximum(left, 1e-300)
@@ -116,6 +101,7 @@ class Ramp:
         return np.where(inside, (right - left) ** 2 / (4.0 * (self.end**2 - self.start**2)), 0.0)
 
 
+Objective = Power | Ramp  # an increasing function f of the radius
 _QUANTILE = "quantile:"
 
 

@@ -5,27 +5,36 @@ from __future__ import annotations
 import functools
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from lessnoise import cache, validation
 from lessnoise.errors import InvalidInput, LessnoiseError
-from lessnoise.mechanism.calibration import radial_scale
+from lessnoise.mechanism.builders import radial_scale
 from lessnoise.mechanism.curve import delta_of, gaussian
-from lessnoise.mechanism.curve.chords import at_most
+from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
+from lessnoise.mechanism.curve.radial import RadialCurve
 from lessnoise.mechanism.families.shells import Shells, calibrated
 from lessnoise.mechanism.law import Radial, law_from_dict
-from lessnoise.mechanism.least import radial_search
 from lessnoise.mechanism.least.initial_guesses import TooManySteps, begin
-from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Power, Ramp, checked_note
+from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Power, Problem, Ramp, checked_note
 from lessnoise.mechanism.least.staircase import blended, design, solve, usable
-from lessnoise.mechanism.least.staircase_newton import Problem, newton
-from lessnoise.mechanism.numerics import log_axial_constant
+from lessnoise.mechanism.least.staircase_newton import newton
+from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_ratio
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from lessnoise.mechanism.law import Law
     from lessnoise.mechanism.least.objective import Goal
+
+    Candidate = Radial | Shells
+    Point = NDArray[np.float64]
 
 SIMPLER = 1e-5  # a radial member is preferred to shells that are better by less
 LARGEST_STAIRCASE = 2_000  # entries; above, the radial family is as good
@@ -38,14 +47,18 @@ _SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism,
 
 FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 _MOST_CELLS = 400_000  # that one candidate may take; where it needs more, others are better
+_MEMBER_CELLS = 300_000  # an ordinary target takes 50,000, one of few entries and a large epsilon some millions
+_EVALUATIONS = 45
+_LARGEST_POWER = 64.0  # of a radial member; beyond, it is a uniform ball but for its rim
+_Law = TypeVar("_Law", Radial, Shells)
 UNREADABLE = (LessnoiseError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LeastNoiseAnswer:
     """A law for sensitivity 1, and what was left out on the way, in one sentence ("" if nothing was)."""
 
-    law: Radial | Shells
+    law: Candidate
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,23 +66,39 @@ class Answer:
         return {"law": self.law.to_dict(), "note": self.note}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Answer:
+    def from_dict(cls, values: dict[str, Any]) -> LeastNoiseAnswer:
         """The inverse of :meth:`to_dict`."""
         given = validation.members(cls, values)
         law = law_from_dict(given["law"])
-        if not isinstance(law, Radial | Shells):
+        if type(law) not in _searched.registry:
             raise InvalidInput(f"law.kind={law.kind!r} is no answer of this search: solve again.")
-        return cls(law, checked_note(given["note"]))
+        return cls(cast("Candidate", law), checked_note(given["note"]))
+
+
+@functools.singledispatch
+def _searched(law: Law, dimension: int) -> bool:
+    """Whether a law is among those that the search goes through: radial members and shells."""
+    return False
+
+
+@_searched.register(Shells)
+def _(law: Shells, dimension: int) -> bool:
+    return True
+
+
+@_searched.register(Radial)
+def _(law: Radial, dimension: int) -> bool:
+    return 0.05 * dimension <= law.k <= dimension and 0.1 <= law.p <= _LARGEST_POWER and law.scale > 0.0
 
 
 @functools.lru_cache(maxsize=256)
-def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal: Goal) -> Answer:
+def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal: Goal) -> LeastNoiseAnswer:
     """The best law for this sensitivity, from memory, from disk, or by search; certified here in every case."""
     question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "law"}
     kept = cache.load(question)
     if kept is not None:
         try:
-            answer = Answer.from_dict(kept)
+            answer = LeastNoiseAnswer.from_dict(kept)
             answer.law.check_shape((dimension,))
             if _may_be_ours(answer.law, dimension, epsilon, delta, goal):
                 return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
@@ -80,12 +109,10 @@ def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal:
     return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
 
 
-def _may_be_ours(law: Radial | Shells, dimension: int, epsilon: float, delta: float, goal: Goal) -> bool:
+def _may_be_ours(law: Candidate, dimension: int, epsilon: float, delta: float, goal: Goal) -> bool:
     """Before its curve is computed: of the kind that the search returns, and no worse than the Gaussian."""
     law.check_shape((dimension,))
-    if isinstance(law, Radial) and not (
-        0.05 * dimension <= law.k <= dimension and 0.1 <= law.p <= radial_search.LARGEST_POWER and law.scale > 0.0
-    ):
+    if not _searched(law, dimension):
         return False
     return goal.log_size(law, dimension) <= goal.log_size(_normal(dimension, epsilon, delta), dimension) + 1e-9
 
@@ -94,9 +121,7 @@ def _normal(dimension: int, epsilon: float, delta: float) -> Radial:
     return Radial(float(dimension), 2.0, math.sqrt(2.0) * gaussian.gaussian_scale(epsilon, delta))
 
 
-def _stretched(
-    law: Radial | Shells, dimension: int, epsilon: float, delta: float, sensitivity: float
-) -> Radial | Shells:
+def _stretched(law: Candidate, dimension: int, epsilon: float, delta: float, sensitivity: float) -> Candidate:
     """The law for sensitivity 1 made for another one, a hair wider where rounding asks for it."""
     for margin in (0.0, 1e-15, 1e-12, 1e-9):
         scaled = law.scaled(sensitivity * (1.0 + margin))
@@ -108,59 +133,58 @@ def _stretched(
     )
 
 
-def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> Answer:
+def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> LeastNoiseAnswer:
     """Candidates in order of simplicity; each has a delta proved within the target."""
     normal = _normal(dimension, epsilon, delta)
     if normal.scale > _WIDEST:
-        return Answer(normal, f"all but the Gaussian was left out (noise of {normal.scale:.0e} sensitivities)")
-    candidates: list[Radial | Shells] = [normal]
-    notes = []
-    with np.errstate(all="ignore"):
+        return LeastNoiseAnswer(
+            normal, f"all but the Gaussian was left out (noise of {normal.scale:.0e} sensitivities)"
+        )
+    members, shells, notes = [normal], list[Shells](), list[str]()
+
+    def attempt(what: str, found: list[_Law], build: Callable[[], _Law]) -> None:
         try:
-            target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0}
             with at_most(_MOST_CELLS):
-                scale = radial_scale(dimension=dimension, k=dimension, p=1.0, **target)
-            candidates.append(Radial(float(dimension), 1.0, scale))
+                found.append(build())
         except FAILURES as failure:
-            notes.append(_sentence("the l2 mechanism", failure))
+            notes.append(_sentence(what, failure))
+
+    with np.errstate(all="ignore"):
+        attempt("the l2 mechanism", members, lambda: _l2_member(dimension, epsilon, delta))
         if dimension <= LARGEST_STAIRCASE:
-            try:
-                candidates.append(_shells(dimension, epsilon, delta, goal))
-            except FAILURES as failure:
-                notes.append(_sentence("the shell mechanism", failure))
-        if _family_may_win(candidates, dimension, goal):
-            try:
-                with at_most(_MOST_CELLS):
-                    candidates.append(radial_search.best_member(dimension, epsilon, delta, goal))
-            except FAILURES as failure:
-                notes.append(_sentence("the radial family", failure))
-        if not any(isinstance(law, Shells) for law in candidates) and dimension <= LARGEST_STAIRCASE:
-            try:
-                candidates.append(_ball(dimension, epsilon, delta))
-            except FAILURES as failure:
-                notes.append(_sentence("the uniform ball", failure))
-    kept = [law for law in candidates if delta_of(law, dimension, 1.0, epsilon).upper <= delta]
-    if len(kept) < len(candidates):
+            attempt("the shell mechanism", shells, lambda: _shells(dimension, epsilon, delta, goal))
+        if _family_may_win(members, shells, dimension, goal):
+            attempt("the radial family", members, lambda: best_member(dimension, epsilon, delta, goal))
+        if not shells and dimension <= LARGEST_STAIRCASE:
+            attempt("the uniform ball", shells, lambda: _ball(dimension, epsilon, delta))
+
+    def certified(laws: list[_Law]) -> list[_Law]:
+        return [law for law in laws if delta_of(law, dimension, 1.0, epsilon).upper <= delta]
+
+    kept = certified(members), certified(shells)
+    if len(kept[0]) + len(kept[1]) < len(members) + len(shells):
         notes.append("a candidate was not certified and has been left out")
-    return Answer(_choose(kept, dimension, goal), "; ".join(notes))
+    return LeastNoiseAnswer(_choose(*kept, dimension, goal), "; ".join(notes))
 
 
-def _family_may_win(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> bool:
-    if not isinstance(candidates[-1], Shells):
+def _family_may_win(members: list[Radial], shells: list[Shells], dimension: int, goal: Goal) -> bool:
+    if not shells:
         return dimension >= _SLOW_FAMILY
+    candidates: list[Candidate] = [*members, *shells]
     sizes = [goal.log_size(law, dimension) for law in candidates]
     settled = goal.loss_ratio(min(sizes) - sizes[0]) > 1.0 - 0.9 * SMALLEST_GAIN  # the Gaussian it is
     return dimension >= _SMALLEST_FAMILY and not settled
 
 
-def _choose(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> Radial | Shells:
+def _choose(members: list[Radial], shells: list[Shells], dimension: int, goal: Goal) -> Candidate:
     """The smallest; a simpler law where the gain over it is too small to matter."""
+    candidates: list[Candidate] = [*members, *shells]
     sizes = [goal.log_size(law, dimension) for law in candidates]
     least = min(sizes)
     if goal.loss_ratio(least - sizes[0]) > 1.0 - SMALLEST_GAIN:
         return candidates[0]
-    for law, size in zip(candidates, sizes, strict=True):
-        if isinstance(law, Radial) and goal.loss_ratio(size - least) <= 1.0 + SIMPLER:
+    for law, size in zip(members, sizes, strict=False):
+        if goal.loss_ratio(size - least) <= 1.0 + SIMPLER:
             return law
     return candidates[sizes.index(least)]
 
@@ -168,6 +192,11 @@ def _choose(candidates: list[Radial | Shells], dimension: int, goal: Goal) -> Ra
 def _sentence(what: str, failure: Exception) -> str:
     reason = re.sub(r"[\s();]+", " ", str(failure)).strip(" .")[:120] or type(failure).__name__
     return f"{what} was left out ({reason})"
+
+
+def _l2_member(dimension: int, epsilon: float, delta: float) -> Radial:
+    scale = radial_scale(dimension=dimension, k=dimension, p=1.0, epsilon=epsilon, delta=delta, sensitivity=1.0)
+    return Radial(float(dimension), 1.0, scale)
 
 
 def _ball(dimension: int, epsilon: float, delta: float) -> Shells:
@@ -180,7 +209,7 @@ def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
     def certified(law: Shells) -> Shells:
         return calibrated(law, sensitivity=1.0, epsilon=epsilon, delta=delta)
 
-    problem = design(dimension, epsilon, delta, goal.power)
+    problem = design(Problem(dimension, epsilon, delta, goal.power))
     chain = solve(problem)
     best = certified(chain.law())
     if goal.probability is None:
@@ -191,14 +220,14 @@ def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
                 return mixed
         return best
     for order in (1.0, 4.0, 8.0):
-        other = certified(solve(Problem(dimension, chain.epsilon, delta, Power(order))).law())
+        other = certified(solve(problem._replace(objective=Power(order))).law())
         best = min(best, other, key=lambda law: goal.log_size(law, dimension))
     if dimension == 1:
         return best
     # The mean of a ramp that ends at q is least at a fixed q; q is lowered while that lowers the quantile.
     for _ in range(6):
         size = math.exp(goal.log_size(best, dimension))
-        problem = Problem(dimension, chain.epsilon, delta, Ramp(0.8 * size, 1.02 * size))
+        problem = problem._replace(objective=Ramp(0.8 * size, 1.02 * size))
         moved = newton(problem, begin(problem, chain.radii), iterations=60)
         if not usable(moved, delta):
             break
@@ -207,3 +236,86 @@ def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
             break
         best = law
     return best
+
+
+# The best member of the radial family, of radius density r^(k-1) exp(-(r/s)^p).
+
+
+class _MemberSearch:
+    """Size of (k, p) at the scale that spends delta."""
+
+    def __init__(self, dimension: int, epsilon: float, delta: float, goal: Goal) -> None:
+        self.dimension, self.epsilon, self.log_delta, self.goal = dimension, epsilon, math.log(delta), goal
+        self.sigma = gaussian.gaussian_scale(epsilon, delta)
+        self.memory: list[tuple[float, float, float, float]] = []  # u, w, ln s, slope
+        self.best = math.inf, np.zeros(2)
+
+    def shape(self, point: Point) -> tuple[float, float]:
+        """(k, p) from free coordinates: M - k = e^u (nothing below e^-6), p = e^w, both within limits."""
+        excess = math.exp(float(point[0]))
+        k = self.dimension - (excess if excess > 2.5e-3 else 0.0)
+        return max(k, 0.05 * self.dimension), min(math.exp(float(point[1])), _LARGEST_POWER)
+
+    def excess(self, k: float, p: float, log_scale: float) -> float:
+        curve = RadialCurve(self.dimension, k, p, math.exp(log_scale), 1.0, self.epsilon)
+        return math.log(max(curve.bracket(1e-2).middle, 1e-300)) - self.log_delta
+
+    def cost(self, point: Point) -> float:
+        k, p = self.shape(point)
+        near = min(self.memory, key=lambda m: (m[0] - point[0]) ** 2 + 4.0 * (m[1] - point[1]) ** 2, default=None)
+        if near is None:
+            x = 0.5 * math.log(self.dimension) + math.log(self.sigma) - 0.5 * _log_mean_square(k, p)
+            slope = -6.0
+        else:
+            x = near[2] + 0.5 * (_log_mean_square(*self.shape(np.array(near[:2]))) - _log_mean_square(k, p))
+            slope = near[3]
+        value = self.excess(k, p, x)
+        low, high = -math.inf, math.inf
+        for _ in range(25):
+            if abs(value) < 2e-3:
+                break
+            low, high = (x, high) if value > 0.0 else (low, x)
+            new = x + max(min(-value / slope, 0.7), -0.7)
+            if not low < new < high:
+                new = 0.5 * (low + high)
+            after = self.excess(k, p, new)
+            if new != x and (after - value) / (new - x) < -0.05:
+                slope = (after - value) / (new - x)
+            x, value = new, after
+        self.memory.append((float(point[0]), float(point[1]), x, slope))
+        size = x - value / slope + self.goal.log_size(Radial(k, p, 1.0), self.dimension)
+        if size < self.best[0]:
+            self.best = size, point.copy()
+        return size
+
+
+def _log_mean_square(k: float, p: float) -> float:
+    return log_gamma_ratio(k / p, 2.0 / p)
+
+
+def best_member(dimension: int, epsilon: float, delta: float, goal: Goal) -> Radial:
+    """The member (k, p) of the radial family with the least size for sensitivity 1, k <= M.
+
+    Only two numbers are searched, by the simplex method from a start that suits the dimension. A trial costs three or
+    four coarse curves: the scale is followed by secant steps in (ln s, ln delta) from its neighbour. The winner alone
+    is calibrated, on the exact curve. A search that takes too much work ends with the best that it has tried.
+    """
+    from scipy.optimize import minimize
+
+    search = _MemberSearch(dimension, epsilon, delta, goal)
+    p = 2.0 - 1.0 / (1.0 + dimension / 15.0)
+    start = np.array([math.log(0.3 + 0.02 * dimension), math.log(p)])
+    simplex = np.array([start, start + np.array([1.0, 0.0]), start + np.array([0.0, 0.2])])
+    with suppress(TooMuchWork), at_most(_MEMBER_CELLS):
+        minimize(
+            search.cost,
+            start,
+            method="Nelder-Mead",
+            options={"initial_simplex": simplex, "maxfev": _EVALUATIONS, "xatol": 5e-3, "fatol": 1e-5},
+        )
+    size, point = search.best
+    if size == math.inf:
+        raise TooMuchWork("the curve takes too long to compute at so extreme a target")
+    k, p = search.shape(point)
+    scale = radial_scale(dimension=dimension, k=k, p=p, epsilon=epsilon, delta=delta, sensitivity=1.0)
+    return Radial(k, p, scale)

@@ -31,7 +31,7 @@ class Rim(NamedTuple):
     sine_squared: Array
 
 
-class Step(NamedTuple):
+class SphereStep(NamedTuple):
     """From radius u through a cap of fraction s to radius Y, with derivatives (sigma = ln s)."""
 
     outer: Array  # Y
@@ -89,7 +89,7 @@ class Sphere:
         """Density of one coordinate, in terms of 1 - x^2."""
         return np.exp(self.log_constant + (self._a - 1.0) * np.log(np.maximum(sine_squared, _TINY)))
 
-    def step(self, u: Array, sigma: Array) -> Step:
+    def step(self, u: Array, sigma: Array) -> SphereStep:
         """The step map for D = 1."""
         s = np.exp(sigma)
         d, gap, q = self.rim(s)
@@ -102,7 +102,7 @@ class Sphere:
         back = self.cap(t, q2)
         lean = (u + d) / outer
         d_sigma = -s / self.density(q)
-        return Step(
+        return SphereStep(
             outer,
             slack,
             back,

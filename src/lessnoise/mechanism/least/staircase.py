@@ -19,23 +19,20 @@ from lessnoise.mechanism.least.initial_guesses import (
     march_core,
     tail_start,
 )
-from lessnoise.mechanism.least.staircase_1d import solve_line
-from lessnoise.mechanism.least.staircase_newton import Chain, Problem, ball_weights, newton
+from lessnoise.mechanism.least.staircase_newton import Staircase, ball_weights, evaluate, newton
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
-    from lessnoise.mechanism.least.objective import Objective
+    from lessnoise.mechanism.least.objective import Problem
+
+_MAX_TERMS = 10 * MAX_STEPS  # on the line, of which most are cut off
 
 
-def solve(
-    problem: Problem,
-    *,
-    phases: int = 14,
-) -> Chain:
+def solve(problem: Problem, *, phases: int = 14) -> Staircase:
     """The best chain found for sensitivity 1."""
     dimension, epsilon, target, _ = problem
     if dimension == 1:
-        return solve_line(problem)
+        return _solve_line(problem)
     smallest = min(0.02, 0.4 * math.exp(-epsilon / (dimension + 2)))
     power, guess = _best_power(problem)
     starts: list[Start] = []
@@ -48,7 +45,7 @@ def solve(
         guess = 0.9 * start.width
         if len(starts) == 3 and (len(start.radii) > 200 or (_spread(starts) < 1e-4 and start.radii[0] > 1.2)):
             break  # the core is empty, or the steps are many: the phase cannot matter
-    found: list[Chain] = []
+    found: list[Staircase] = []
     if starts:
         starts.sort(key=lambda start: start.cost)
         if _spread(starts) > 1e-4 and len(starts[0].radii) < 200:
@@ -63,6 +60,53 @@ def solve(
     if not found:
         raise TooManySteps("too many steps")
     return min(found, key=lambda chain: chain.expected)
+
+
+def _solve_line(problem: Problem) -> Staircase:
+    """On the line, full steps of length 1, the last one short: it follows from delta, which is linear in it."""
+    from scipy.optimize import minimize_scalar
+
+    _, epsilon, target, _ = problem
+    q = math.exp(-epsilon)
+    p = -math.expm1(-epsilon)
+
+    def radii(first: float) -> Array:
+        # delta Z = p q^(K-2) (rho_{K-2} + 1 - R) + q^(K-1), linear in the last radius R.
+        longest = int((math.log(max(p, 1e-300) / target) + 40.0) / epsilon) + 20 if p > target * 1e-3 else 20
+        longest = min(longest, int(0.5 / target) + 20)
+        if longest > _MAX_TERMS:
+            raise TooManySteps("too many steps")
+        k = np.arange(longest)
+        rho = first + k
+        inner = np.cumsum(q**k * rho) * p
+        weight = q**k  # q^(K-2) for K-2 = k
+        last = (p * weight * (rho + 1.0) + weight * q - 2.0 * target * inner) / (weight * (2.0 * target * q + p))
+        fits = np.nonzero(last <= rho + 1.0)[0]
+        at = int(fits[0]) if len(fits) else longest - 1
+        single = 0.5 / target
+        if at == 0 and single <= first:
+            return np.array([single])
+        if last[at] <= rho[at]:
+            return np.append(rho[:at], rho[at] + 1e-9) if at else np.array([single])
+        return np.append(rho[: at + 1], last[at])
+
+    def cost(first: float) -> float:
+        return evaluate(problem, radii(first))[0]
+
+    grid = np.concatenate([np.geomspace(1e-4, 0.05, 10), np.linspace(0.06, 1.0, 48)])
+    if epsilon < 20.0 * target:  # a flat core pays when delta is large beside epsilon
+        grid = np.concatenate([grid, np.geomspace(1.05, 0.499 / target, 40)])
+    values = [cost(float(x)) for x in grid]
+    i = int(np.argmin(values))
+    found = minimize_scalar(
+        cost, bounds=(grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]), method="bounded", options={"xatol": 1e-7}
+    )
+    first = float(found.x) if found.fun < values[i] else float(grid[i])
+    best = radii(first)
+    if len(best) > MAX_STEPS:
+        raise TooManySteps(f"{len(best)} steps")
+    expected, delta = evaluate(problem, best)
+    return Staircase(1, epsilon, best, np.zeros(len(best) - 1), 0.0, expected, expected, delta, 0.0, 0)
 
 
 def _best_power(problem: Problem) -> tuple[float, float]:
@@ -85,12 +129,12 @@ def _spread(starts: list[Start]) -> float:
     return (max(values) - min(values)) / min(values)
 
 
-def usable(chain: Chain, target: float) -> bool:
+def usable(chain: Staircase, target: float) -> bool:
     """Newton has converged to rising radii."""
     return chain.residual < 1e-5 and abs(chain.delta / target - 1.0) < 1e-3 and bool(np.all(np.diff(chain.radii) > 0.0))
 
 
-def _newton_core(problem: Problem, start: Chain) -> Chain:
+def _newton_core(problem: Problem, start: Staircase) -> Staircase:
     """Newton; where it fails because the core has a step too many, again without the smallest ball."""
     chain = newton(problem, start)
     for _ in range(3):
@@ -101,7 +145,7 @@ def _newton_core(problem: Problem, start: Chain) -> Chain:
     return chain
 
 
-def _longer_core(problem: Problem, chain: Chain) -> Chain | None:
+def _longer_core(problem: Problem, chain: Staircase) -> Staircase | None:
     """More steps inwards where the chain starts at a radius that still carries mass; None if it does not."""
     radii = chain.radii
     log_mass = problem.dimension * np.log(radii) - problem.epsilon * np.arange(len(radii))
@@ -121,7 +165,7 @@ def _longer_core(problem: Problem, chain: Chain) -> Chain | None:
     )
 
 
-def _smooth(problem: Problem, start: Start) -> list[Chain]:
+def _smooth(problem: Problem, start: Start) -> list[Staircase]:
     """One phase is as good as another: one Newton run."""
     plain = begin(problem, start.radii)
     marched = begin(problem, march_core(problem, plain))
@@ -143,11 +187,11 @@ def _smooth(problem: Problem, start: Start) -> list[Chain]:
     return [replace(plain, smooth=True)]
 
 
-def _best_phase(problem: Problem, starts: list[Start]) -> list[Chain]:
+def _best_phase(problem: Problem, starts: list[Start]) -> list[Staircase]:
     """Minimise over the pinned radius, Newton for the rest, from the most promising starts."""
     from scipy.optimize import minimize_scalar
 
-    best: Chain | None = None
+    best: Staircase | None = None
     tried: list[float] = []
     for start in starts:
         first = float(start.radii[0])
@@ -163,7 +207,7 @@ def _best_phase(problem: Problem, starts: list[Start]) -> list[Chain]:
         memory = {"chain": chain}
 
         def at(
-            offset: float, memory: dict[str, Chain] = memory, origin: float = float(chain.radii[chain.pin])
+            offset: float, memory: dict[str, Staircase] = memory, origin: float = float(chain.radii[chain.pin])
         ) -> float:
             base = memory["chain"]
             move = origin + offset - base.radii[base.pin]
@@ -185,16 +229,16 @@ def _best_phase(problem: Problem, starts: list[Start]) -> list[Chain]:
     return [best] if best is not None else []
 
 
-def _plain(problem: Problem, start: Start) -> Chain:
+def _plain(problem: Problem, start: Start) -> Staircase:
     """The start itself, as a chain that no Newton step has touched."""
     chain = begin(problem, start.radii)
     return replace(chain, radii=start.radii, expected=start.cost, delta=problem.target)
 
 
-def _cut_chains(problem: Problem) -> list[Chain]:
+def _cut_chains(problem: Problem) -> list[Staircase]:
     """Chains that end early: nearly pure (full steps), or epsilon small beside delta."""
     dimension, epsilon, target, _ = problem
-    found: list[Chain] = []
+    found: list[Staircase] = []
     starts: list[Start] = []
     smallest = min(0.02, 0.4 * math.exp(-epsilon / (dimension + 2)))
     loose = epsilon < 5.0 * target
@@ -242,7 +286,7 @@ def _polish_cut(problem: Problem, start: Start) -> Start:
     return best
 
 
-def blended(problem: Problem, chain: Chain, phases: int) -> Shells:
+def blended(problem: Problem, chain: Staircase, phases: int) -> Shells:
     """A mixture of staircases whose steps sit at evenly spread phases.
 
     Between them heights still fall by e^eps from step to step, so each orbit of heights is the chain of one phase, and
@@ -276,10 +320,11 @@ def _of_balls(dimension: int, radii: Array, weights: Array) -> Shells:
     return Shells(dimension, (0.0, *radii[kept:].tolist()), tuple((mass / math.fsum(mass)).tolist()))
 
 
-def design(dimension: int, epsilon: float, target: float, objective: Objective) -> Problem:
+def design(problem: Problem) -> Problem:
     """The problem a hair below epsilon, so that rounding of the heights cannot break the ties h(a) = e^eps h(b)."""
+    dimension, epsilon, _, _ = problem
     size = epsilon * MAX_STEPS + dimension * 20.0 + 2000.0
     slack = 2.0**-52 * (40.0 * dimension + 40.0 * size + 20.0 * MAX_STEPS)
     if slack > 0.5 * epsilon:
         raise TooManySteps("the steps of so small an epsilon drown in rounding")
-    return Problem(dimension, epsilon - slack, target, objective)
+    return problem._replace(epsilon=epsilon - slack)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,23 +35,14 @@ from lessnoise.mechanism.least.sphere import Sphere
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
-    from lessnoise.mechanism.least.objective import Objective
+    from lessnoise.mechanism.least.objective import Problem
 
 
 _TOP_SIGMA = math.log(0.98)
 
 
-class Problem(NamedTuple):
-    """The least E f(|n|) that keeps (epsilon, target) against shifts of length 1 in R^dimension."""
-
-    dimension: int
-    epsilon: float
-    target: float
-    objective: Objective
-
-
 @dataclass(frozen=True)
-class Chain:
+class Staircase:
     """Radii for sensitivity 1, with the multipliers found for them."""
 
     dimension: int
@@ -80,7 +71,7 @@ class Chain:
 
 
 @dataclass
-class _State:
+class _Iterate:
     """Residuals and derivatives at one Newton iterate."""
 
     residual: Array
@@ -126,14 +117,7 @@ def lunes(dimension: int, radii: Array, outer: Array | None = None) -> Array:
 # Newton with one radius pinned: it fixes the phase, to which a smooth problem is indifferent.
 
 
-def _state(
-    problem: Problem,
-    radii: Array,
-    sigma: Array,
-    log_multiplier: float,
-    level: float,
-    pin: int,
-) -> _State:
+def _state(problem: Problem, radii: Array, sigma: Array, log_multiplier: float, level: float, pin: int) -> _Iterate:
     m, epsilon, target, objective = problem
     sphere, count = Sphere(m), len(radii)
     grow, inverse = math.exp(epsilon), math.exp(-log_multiplier)
@@ -197,21 +181,14 @@ def _state(
             band[1 + row - column, column] = float(column == row)
     border[row] = 0.0
     residual[row] = 0.0
-    return _State(residual, band, border, rows, tail, expected, delta)
+    return _Iterate(residual, band, border, rows, tail, expected, delta)
 
 
-def newton(
-    problem: Problem,
-    start: Chain,
-    *,
-    iterations: int = 30,
-    tolerance: float = 1e-9,
-) -> Chain:
+def newton(problem: Problem, start: Staircase, *, iterations: int = 30, tolerance: float = 1e-9) -> Staircase:
     """Stationary chain with the radius ``start.pin`` held fixed."""
     from scipy.linalg import solve_banded
 
-    pin = start.pin
-    target = problem.target
+    pin, (dimension, epsilon, target, _) = start.pin, problem
     radii, sigma = start.radii.copy(), start.sigma.copy()
     log_multiplier, level = start.log_multiplier, start.level
     state = _state(problem, radii, sigma, log_multiplier, level, pin)
@@ -251,15 +228,5 @@ def newton(
         else:
             break
         (radii, sigma, log_multiplier, level), state = trial, after
-    return Chain(
-        problem.dimension,
-        problem.epsilon,
-        radii,
-        sigma,
-        log_multiplier,
-        level,
-        state.expected,
-        state.delta,
-        state.size,
-        pin,
-    )
+    end = state.expected, state.delta, state.size
+    return Staircase(dimension, epsilon, radii, sigma, log_multiplier, level, *end, pin)

@@ -23,11 +23,9 @@ from lessnoise import noise as noise_engine
 from lessnoise.cli import app
 from lessnoise.mechanism.catalogue import build_all, find_mechanism
 from lessnoise.mechanism.counts import partition
-from lessnoise.mechanism.counts.counterexample import all_singles_probability, published_delta_lower
-from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, ranges_workload
-from lessnoise.mechanism.counts.greedy import Answers, asked, fitted_totals, greedy_weights
-from lessnoise.mechanism.counts.hilbert import hilbert_order
-from lessnoise.mechanism.counts.inference import levels_of
+from lessnoise.mechanism.counts.dawa import Dawa, _from_line, _to_line, buckets, hilbert_order, ranges_workload
+from lessnoise.mechanism.counts.inference import Answers, asked, fitted_totals, greedy_weights, levels_of
+from lessnoise.mechanism.counts.laplace import all_singles_probability, published_delta_lower
 from lessnoise.mechanism.sampling import prepare_noise
 from lessnoise.noise import Stream
 

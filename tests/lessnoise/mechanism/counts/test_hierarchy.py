@@ -18,7 +18,7 @@ from lessnoise import noise as noise_engine
 from lessnoise.mechanism import best_branching
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, _leaves, _node, height_of, leaf_variance
 from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, pool, spread, sums_error
-from lessnoise.mechanism.counts.laplace_levels import repeated_laplace_delta
+from lessnoise.mechanism.counts.laplace import repeated_laplace_delta
 from lessnoise.mechanism.sampling import prepare_noise
 from lessnoise.noise import Stream
 

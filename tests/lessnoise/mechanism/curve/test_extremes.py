@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import lessnoise as ln
 from lessnoise.composition import compose
+from lessnoise.mechanism import DiscreteGaussian, GeneralizedGaussian, Wishart
 from lessnoise.mechanism.curve import delta_of, epsilon_of, gaussian, law_pure_epsilon
-from lessnoise.mechanism.families import DiscreteGaussian, GeneralizedGaussian, Wishart
 from lessnoise.mechanism.families.shells import Shells
 from lessnoise.mechanism.law import Laplace, Radial
 from lessnoise.mechanism.mechanism import Mechanism

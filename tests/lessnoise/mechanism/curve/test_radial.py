@@ -29,7 +29,7 @@ EXAMPLES = settings(max_examples=30, deadline=None, derandomize=True)
 
 
 def bracket_of(case, tolerance=radial.DEFAULT_TOLERANCE):
-    return radial.delta_bracket(**case._asdict(), tolerance=tolerance)
+    return radial.RadialCurve(**case._asdict()).bracket(tolerance)
 
 
 def public_bracket(case):

@@ -19,11 +19,11 @@ from lessnoise.mechanism.curve import delta_of, epsilon_of, gaussian
 from lessnoise.mechanism.families import block_sampler as blocks
 from lessnoise.mechanism.families import discrete_sampler as sampler
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian, integer_array
-from lessnoise.mechanism.families.discrete_sums import theta
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import quantile, raw_moment
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.sampling import draw_noise
+from lessnoise.mechanism.sums import theta
 from lessnoise.noise import Stream
 
 curve = importlib.import_module("lessnoise.mechanism.families.discrete_gaussian")  # not the function of that name

@@ -9,7 +9,7 @@ from scipy import stats
 
 import lessnoise as ln
 from lessnoise.errors import ClaimWarning, InvalidInput
-from lessnoise.mechanism.families.product_noise import claimed_delta, log_1f1, product_noise, unit_scale
+from lessnoise.mechanism.families.published import claimed_delta, log_1f1, product_noise, unit_scale
 from lessnoise.mechanism.mechanism import Mechanism
 
 

@@ -13,12 +13,12 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 import lessnoise as ln
-from lessnoise.mechanism.least.bound import LowerBound, lower_bound, quantile_bound
+from lessnoise.mechanism.least.bound import LowerBound, lower_bound, quantile_exceeds
 from lessnoise.mechanism.least.bound.averages import Averages, smooth_grid
 from lessnoise.mechanism.least.bound.guide import staircase_guide
 from lessnoise.mechanism.least.bound.lower import ball_bound, caps_bound, from_fewer
 from lessnoise.mechanism.least.bound.proof import SPECIAL, Proof, Table
-from lessnoise.mechanism.least.objective import Power, Ramp
+from lessnoise.mechanism.least.objective import Power, Problem, Ramp
 from lessnoise.mechanism.least.sphere import Sphere
 from lessnoise.mechanism.losses import raw_moment
 
@@ -128,7 +128,7 @@ def cost(law, dimension, order):
 def test_no_valid_mechanism_is_below(dimension, log_epsilon, log_delta, order):
     epsilon, delta = math.exp(log_epsilon), math.exp(log_delta)
     costs = [cost(m.law, dimension, order) for m in others(dimension, epsilon, delta)]
-    bound = lower_bound(dimension, epsilon, delta, Power(float(order)), None, min(costs), goal=0.8, limit=0.3)
+    bound = lower_bound(Problem(dimension, epsilon, delta, Power(float(order))), None, min(costs), goal=0.8, limit=0.3)
     assert 0.0 < bound.value <= min(costs)
 
 
@@ -136,7 +136,7 @@ def test_no_valid_mechanism_is_below(dimension, log_epsilon, log_delta, order):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-6), (0.3, 1e-3), (1.0, 1e-6), (2.0, 1e-9), (6.0, 1e-5)])
 def test_line_against_truncated_staircase(epsilon, delta):
     best = line_stairs(epsilon, delta)
-    bound = lower_bound(1, epsilon, delta, SQUARE, best, best.expected, limit=5.0)
+    bound = lower_bound(Problem(1, epsilon, delta, SQUARE), best, best.expected, limit=5.0)
     assert 0.985 * best.expected < bound.value <= best.expected
 
 
@@ -145,7 +145,7 @@ def test_line_against_truncated_staircase(epsilon, delta):
 def test_space_against_staircase(epsilon, delta, share):
     best = min((stairs(3, epsilon, delta, first) for first in (0.3, 0.6, 0.9)), key=lambda s: s.expected)
     assert best.delta() <= delta
-    bound = lower_bound(3, epsilon, delta, SQUARE, best, best.expected, limit=3.0)
+    bound = lower_bound(Problem(3, epsilon, delta, SQUARE), best, best.expected, limit=3.0)
     assert bound.method == "caps"
     assert share * best.expected < bound.value <= best.expected
 
@@ -153,14 +153,14 @@ def test_space_against_staircase(epsilon, delta, share):
 def test_a_slip_in_epsilon_would_be_seen():
     """With e^eps 5% too small the bound passes a valid mechanism: the checks above bite."""
     best = stairs(3, 1.0, 1e-6, 0.6)
-    guide = staircase_guide(best, 0.95, 1e-6)
-    mistaken = caps_bound(guide, SQUARE, smooth_grid(guide, SQUARE, count=80, levels=16), 3.0)
+    guide = staircase_guide(best, Problem(3, 0.95, 1e-6, SQUARE))
+    mistaken = caps_bound(guide, smooth_grid(guide, count=80, levels=16), 3.0)
     assert mistaken.value > best.expected
 
 
 def test_a_slip_in_delta_would_be_seen():
     best = line_stairs(0.3, 1e-3)
-    assert lower_bound(1, 0.3, 5e-4, SQUARE, best, best.expected, goal=2.0, limit=2.0).value > best.expected
+    assert lower_bound(Problem(1, 0.3, 5e-4, SQUARE), best, best.expected, goal=2.0, limit=2.0).value > best.expected
 
 
 # Known optima.
@@ -174,7 +174,7 @@ def test_pure_staircase_on_the_line(epsilon):
         return Stairs(1, epsilon, first + np.arange(int(60.0 / epsilon) + 5)).expected
 
     pure = minimize_scalar(cost, bounds=(1e-3, 1.0), method="bounded").fun
-    bound = lower_bound(1, epsilon, 1e-13, SQUARE, None, pure, limit=5.0)
+    bound = lower_bound(Problem(1, epsilon, 1e-13, SQUARE), None, pure, limit=5.0)
     assert 0.992 * pure < bound.value <= pure
 
 
@@ -182,16 +182,16 @@ def test_pure_staircase_on_the_line(epsilon):
 def test_no_epsilon_at_all(delta):
     """For epsilon = 0, noise uniform on an interval of length 1/delta is best up to the lattice."""
     uniform = 1.0 / (12.0 * delta**2)
-    bound = lower_bound(1, 1e-9, delta, SQUARE, None, uniform)
+    bound = lower_bound(Problem(1, 1e-9, delta, SQUARE), None, uniform)
     assert 0.99 * uniform < bound.value <= uniform
 
 
 @pytest.mark.slow
 def test_high_dimension_is_nearly_gaussian():
     gaussian = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=1000).expected_loss
-    bound = lower_bound(1000, 1.0, 1e-6, SQUARE, None, gaussian, goal=0.98)
+    bound = lower_bound(Problem(1000, 1.0, 1e-6, SQUARE), None, gaussian, goal=0.98)
     assert 0.98 * gaussian < bound.value < gaussian
-    million = lower_bound(10**6, 1.0, 1e-6, SQUARE, None, 1000.0 * gaussian, goal=0.99)
+    million = lower_bound(Problem(10**6, 1.0, 1e-6, SQUARE), None, 1000.0 * gaussian, goal=0.99)
     assert 990.0 * gaussian < million.value < 1000.0 * gaussian
     assert million.method == "caps in 10000 dimensions"
 
@@ -237,7 +237,7 @@ def _phi2(dimension, nodes, levels, table, r):
 def test_average_over_the_shifted_sphere(dimension):
     rng = np.random.default_rng(dimension)
     nodes, levels, tables = _random_tables(rng, dimension)
-    proof = Proof(dimension, 1.0, SQUARE, 1.0, nodes, levels, tables)
+    proof = Proof(Problem(dimension, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, tables)
     for table, sloped in zip(tables, proof.tables, strict=True):
         radii = np.concatenate([rng.uniform(table.shift + 1e-3, nodes[-1] + 0.9, 6), [table.shift + 1e-9, 0.3]])
         ours = proof.mean(radii, sloped)
@@ -250,7 +250,7 @@ def test_average_over_the_shifted_sphere(dimension):
 def test_averages_by_monte_carlo(dimension):
     rng = np.random.default_rng(10 + dimension)
     nodes, levels, tables = _random_tables(rng, dimension)
-    proof = Proof(dimension, 1.0, SQUARE, 1.0, nodes, levels, tables[:1])
+    proof = Proof(Problem(dimension, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, tables[:1])
     values = tables[0].values
     for r in (0.8, 1.7, 2.9):
         direction = rng.standard_normal((200_000, dimension))
@@ -280,7 +280,7 @@ def test_interval_bound_holds_and_is_sharp(dimension):
     tightest = []
     for _ in range(4):
         nodes, levels, tables = _random_tables(rng, dimension)
-        proof = Proof(dimension, 0.7, SQUARE, 2.0, nodes, levels, tables)
+        proof = Proof(Problem(dimension, 0.7, 1e-6, SQUARE), 2.0, nodes, levels, tables)
         cuts = np.unique(np.concatenate([nodes, [proof.last, 1.0, 0.6]]))
         cell = rng.integers(0, len(cuts) - 1, 60)
         width = (cuts[cell + 1] - cuts[cell]) * 10.0 ** rng.uniform(-3.5, 0.0, 60)
@@ -310,7 +310,7 @@ def _g(proof, r):
 def test_minimum_is_below_every_point(dimension):
     rng = np.random.default_rng(1000 + dimension)
     nodes, levels, tables = _random_tables(rng, dimension)
-    proof = Proof(dimension, 0.7, SQUARE, 2.0, nodes, levels, tables)
+    proof = Proof(Problem(dimension, 0.7, 1e-6, SQUARE), 2.0, nodes, levels, tables)
     found = proof.minimum(1e-3)
     g = _g(proof, np.linspace(0.0, proof.last + 3.0, 20_001))
     assert found.proved <= g.min() <= found.proved + 0.01
@@ -319,12 +319,12 @@ def test_minimum_is_below_every_point(dimension):
 
 def test_proof_refuses_what_is_no_test():
     nodes, levels, values = np.array([0.0, 1.0]), np.array([0.5]), np.array([[1.0], [0.0]])
-    Proof(3, 1.0, SQUARE, 1.0, nodes, levels, [Table(1.0, values)])
+    Proof(Problem(3, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, [Table(1.0, values)])
     for bad in (-values, values + 1.0):
         with pytest.raises(ValueError, match="nonnegative nodal values that end in zero"):
-            Proof(3, 1.0, SQUARE, 1.0, nodes, levels, [Table(1.0, bad)])
+            Proof(Problem(3, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, [Table(1.0, bad)])
     with pytest.raises(ValueError, match="shift"):
-        Proof(3, 1.0, SQUARE, 1.0, nodes, levels, [Table(1.5, values)])
+        Proof(Problem(3, 1.0, 1e-6, SQUARE), 1.0, nodes, levels, [Table(1.5, values)])
 
 
 # What is assumed of the special functions.
@@ -361,7 +361,7 @@ def test_caps_are_as_accurate_as_assumed(dimension):
 def test_ball_bound_is_positive_and_below_the_gaussian(dimension, log_epsilon, log_delta):
     epsilon, delta = math.exp(log_epsilon), math.exp(log_delta)
     gaussian = ln.analytic_gaussian(epsilon=epsilon, delta=delta, sensitivity=1.0, shape=dimension)
-    assert 0.0 < ball_bound(dimension, epsilon, delta, SQUARE).value <= gaussian.expected_loss
+    assert 0.0 < ball_bound(Problem(dimension, epsilon, delta, SQUARE)).value <= gaussian.expected_loss
 
 
 @pytest.mark.parametrize("epsilon", [12.0, 20.0])
@@ -370,14 +370,14 @@ def test_large_epsilon_is_not_vacuous(epsilon):
     pure = minimize_scalar(
         lambda first: Stairs(1, epsilon, first + np.arange(8)).expected, bounds=(1e-5, 0.5), method="bounded"
     ).fun
-    assert pure / 30.0 < ball_bound(1, epsilon, 1e-9, SQUARE).value < pure
+    assert pure / 30.0 < ball_bound(Problem(1, epsilon, 1e-9, SQUARE)).value < pure
 
 
 @pytest.mark.parametrize("order", [1.0, 2.0, 4.0])
 def test_bound_from_fewer_dimensions(order):
     law = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=400).law
     known = cost(law, 400, order)
-    assert 0.6 * known < from_fewer(400, 40, 1.0, 1e-6, Power(order), 0.7, 3.0).value < known
+    assert 0.6 * known < from_fewer(Problem(400, 1.0, 1e-6, Power(order)), 40, 0.7, 3.0).value < known
 
 
 @pytest.mark.slow
@@ -386,11 +386,11 @@ def test_any_guide_is_safe():
     gaussian = ln.analytic_gaussian(epsilon=1.0, delta=1e-4, sensitivity=1.0, shape=3).expected_loss
     for radii in ([2.0], [1.0, 2.0], [1.0, 1.5, 1.9, 2.2], list(np.arange(1.0, 300.0, 10.0))):
         poor = Stairs(3, 1.0, np.array(radii), math.log(1e3), 5.0)
-        assert 0.0 < lower_bound(3, 1.0, 1e-4, SQUARE, poor, 10.0, goal=0.5, limit=0.5).value <= gaussian
+        assert 0.0 < lower_bound(Problem(3, 1.0, 1e-4, SQUARE), poor, 10.0, goal=0.5, limit=0.5).value <= gaussian
 
 
 def test_repeats_exactly():
-    first, second = (lower_bound(20, 1.0, 1e-6, SQUARE, None, 300.0, goal=0.5, limit=60.0) for _ in range(2))
+    first, second = (lower_bound(Problem(20, 1.0, 1e-6, SQUARE), None, 300.0, goal=0.5, limit=60.0) for _ in range(2))
     assert isinstance(first, LowerBound)
     assert first.value == second.value
 
@@ -402,7 +402,7 @@ def test_quantile_bound():
     proved = [
         q
         for q in (0.8, 0.9, 1.3)
-        if quantile_bound(200, 1.0, 1e-6, 0.9, Ramp(q * quantile, 1.05 * q * quantile), None, limit=1.0)
+        if quantile_exceeds(Problem(200, 1.0, 1e-6, Ramp(q * quantile, 1.05 * q * quantile)), 0.9, None, limit=1.0)
     ]
     assert 0.8 in proved
     assert 1.3 not in proved
@@ -420,4 +420,4 @@ def test_quantile_bound():
 def test_bad_input(change, message):
     given = {"dimension": 2, "epsilon": 1.0, "delta": 1e-6, "expected": 1.0} | change
     with pytest.raises(ValueError, match=message):
-        lower_bound(objective=SQUARE, chain=None, **given)
+        lower_bound(Problem(given["dimension"], given["epsilon"], given["delta"], SQUARE), None, given["expected"])

@@ -15,8 +15,8 @@ import lessnoise as ln
 from lessnoise import cache
 from lessnoise.mechanism.law import law_from_dict
 from lessnoise.mechanism.least import search, staircase
-from lessnoise.mechanism.least.objective import Goal, Power, Ramp
-from lessnoise.mechanism.least.staircase_newton import Problem, evaluate
+from lessnoise.mechanism.least.objective import Goal, Power, Problem, Ramp
+from lessnoise.mechanism.least.staircase_newton import evaluate
 from tests.helpers import shell_oracles as oracle
 
 # Ratio of expected loss to the analytic Gaussian's at delta = 1e-6, from an earlier, coarser search.

@@ -17,7 +17,6 @@ with hats piecewise linear in |n|^2 on a grid of nodes and levels 0 <= x_l < 1. 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,19 +31,16 @@ if TYPE_CHECKING:
 
     Indices = NDArray[np.int64]
     from lessnoise.mechanism.least.bound.guide import Guide
-    from lessnoise.mechanism.least.objective import Objective
 
 
-@dataclass(frozen=True)
-class Test:
-    """One shift length, with the nodes (the first ``count``) at which its test may differ from zero."""
+class Test(NamedTuple):
+    """One shift length, with the nodes (the first ``used``) at which its test may differ from zero."""
 
     shift: float
-    count: int
+    used: int
 
 
-@dataclass(frozen=True)
-class Grid:
+class NodeGrid(NamedTuple):
     """Nodes in |n|, levels of the cosine, the shifts used, and which (test, node, level) may differ from zero."""
 
     nodes: Array
@@ -133,11 +129,11 @@ class Averages:
 _WIDEST = 0.45  # largest cap fraction used
 
 
-def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels: int) -> Grid:
+def staircase_grid(guide: Guide, *, per_step: int, levels: int) -> NodeGrid:
     """Nodes aligned with the steps of a staircase, and shorter shifts from its innermost ball."""
-    radii = guide.radii
-    sphere = Sphere(guide.dimension)
-    cut = guide.outer(3.0 - math.log(guide.target))
+    dimension, _, target, objective = guide.problem
+    sphere, radii = Sphere(dimension), guide.radii
+    cut = guide.outer(3.0 - math.log(target))
     edges = np.append(0.0, radii[: cut + 1])
     even = np.linspace(0.0, 1.0, per_step + 1)[1:]
     relative = np.unique(np.append(even, [0.03, 0.08]))  # the test changes fast just outside each edge
@@ -161,13 +157,13 @@ def staircase_grid(guide: Guide, objective: Objective, *, per_step: int, levels:
         core = int(np.searchsorted(grid, ball * (1 + 1e-12), side="right"))
         tests += [Test(1.0 - i / count, core) for i in range(1, count)]
         masks += [np.broadcast_to(fractions > 0.04, (core, len(fractions)))] * (count - 1)
-    return Grid(grid, sphere.rim(fractions).cosine, tuple(tests), np.concatenate([mask.ravel() for mask in masks]))
+    return NodeGrid(grid, sphere.rim(fractions).cosine, tuple(tests), np.concatenate([mask.ravel() for mask in masks]))
 
 
-def smooth_grid(guide: Guide, objective: Objective, *, count: int, levels: int, wide: bool = False) -> Grid:
+def smooth_grid(guide: Guide, *, count: int, levels: int, wide: bool = False) -> NodeGrid:
     """Nodes spread over the range of a mechanism with many steps, not tied to them."""
-    sphere = Sphere(guide.dimension)
-    log_target = math.log(guide.target)
+    dimension, _, target, objective = guide.problem
+    sphere, log_target = Sphere(dimension), math.log(target)
     top = guide.peak
     inner = np.nonzero(guide.log_density[: top + 1] > guide.log_density[top] + log_target - 2.0)[0]
     low = float(guide.radii[inner[0]])
@@ -182,11 +178,11 @@ def smooth_grid(guide: Guide, objective: Objective, *, count: int, levels: int, 
     tail = ahead[: int(np.argmax(enough)) + 1]
     grid = np.concatenate([core, bulk, tail])
     trusted = min(max(guide.outer(1.0 - log_target), 2), len(guide.sigma))
-    small, large = guide.wanted(grid, objective, low, trusted)
+    small, large = guide.wanted(grid, low, trusted)
     least, most = float(small.min()) / 2.0, min(float(large.max()) * 4.0, _WIDEST)
     fractions = _fractions(sphere, least, most, levels)
     mask = wide | (fractions[None, :] > small[:, None] / 4.0) & (fractions[None, :] < large[:, None] * 12.0)
-    return Grid(grid, sphere.rim(fractions).cosine, (Test(1.0, len(grid)),), mask.ravel())
+    return NodeGrid(grid, sphere.rim(fractions).cosine, (Test(1.0, len(grid)),), mask.ravel())
 
 
 def _fractions(sphere: Sphere, least: float, most: float, levels: int) -> Array:

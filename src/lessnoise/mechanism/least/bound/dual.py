@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism.least.bound.averages import Averages, Grid
+from lessnoise.mechanism.least.bound.averages import Averages, NodeGrid
 from lessnoise.mechanism.least.bound.proof import Proof, Table
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Array
     from lessnoise.mechanism.least.bound.guide import Guide
-    from lessnoise.mechanism.least.objective import Objective
 
     Indices = NDArray[np.int64]
 
@@ -33,12 +32,12 @@ _MARGIN = 2e-4
 class Dual:
     """The test problem on one grid, in units in which the objective is about 1."""
 
-    def __init__(self, guide: Guide, objective: Objective, grid: Grid) -> None:
-        self.guide, self.objective, self.grid = guide, objective, grid
-        self.scale, self.target = guide.expected, guide.target
-        self.grow = math.exp(guide.epsilon)
-        self.averages = Averages(guide.dimension, grid.nodes, grid.levels)
-        self.counts = [min(test.count, len(grid.nodes)) for test in grid.tests]
+    def __init__(self, guide: Guide, grid: NodeGrid) -> None:
+        self.guide, self.grid, self.problem = guide, grid, guide.problem
+        self.scale, self.target = guide.expected, guide.problem.target
+        self.grow = math.exp(self.problem.epsilon)
+        self.averages = Averages(self.problem.dimension, grid.nodes, grid.levels)
+        self.counts = [min(test.used, len(grid.nodes)) for test in grid.tests]
         size = len(grid.levels)
         self.offsets = np.concatenate([[0], np.cumsum([count * size for count in self.counts])])
         self.keep = grid.mask.copy()
@@ -51,7 +50,7 @@ class Dual:
 
     def f(self, r: Array) -> Array:
         """The objective in the units used here."""
-        return self.objective.value(r) / self.scale
+        return self.problem.objective.value(r) / self.scale
 
     def margin(self, r: Array) -> Array:
         """Slack asked of G where a good mechanism has little mass: nearly free there, and G dips less between."""
@@ -150,17 +149,9 @@ class Dual:
 
     def prove(self, coefficients: Array, tolerance: float, seconds: float) -> tuple[float, Proof, Array]:
         """The proved bound (in units of the scale), its proof, and the radii where G is lowest."""
-        proof = Proof(
-            self.guide.dimension,
-            self.guide.epsilon,
-            self.objective,
-            self.scale,
-            self.grid.nodes,
-            self.grid.levels,
-            self.tables(coefficients),
-        )
+        proof = Proof(self.problem, self.scale, self.grid.nodes, self.grid.levels, self.tables(coefficients))
         minimum = proof.minimum(tolerance, seconds=seconds)
-        return proof.bound(self.target, minimum), proof, minimum.dips
+        return proof.bound(minimum), proof, minimum.dips
 
     def watched(self, per_cell: int, check: int) -> tuple[Array, Indices]:
         """Radii at which G is looked at, and which of them the first program holds."""
@@ -171,12 +162,12 @@ class Dual:
 
         rims = []
         for test in self.grid.tests:
-            a = nodes[: min(test.count, 40)]
+            a = nodes[: min(test.used, 40)]
             a = a[a <= 1.2]
             b = np.sqrt(a[:, None] ** 2 + test.shift**2 + 2.0 * a[:, None] * test.shift * self.grid.levels[None, :])
-            touch = nodes[1 : test.count] + test.shift  # Phi2 has cusps here in low dimension
+            touch = nodes[1 : test.used] + test.shift  # Phi2 has cusps here in low dimension
             cell = width[: len(touch)]
-            if self.guide.dimension < 5:
+            if self.problem.dimension < 5:
                 touch = (touch[:, None] - cell[:, None] * np.array([0.0, 0.03, 0.08, 0.2, -0.05])).ravel()
             rims.append(np.concatenate([b.ravel(), [test.shift * (1.0 + 1e-9)], touch]))
         rim = np.concatenate(rims)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,47 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lessnoise._common import Array
-    from lessnoise.mechanism.least.objective import Objective
-
-
-class Staircase(Protocol):
-    """What is asked of a staircase: height e^(-epsilon k) between radii k-1 and k, and its multipliers."""
-
-    @property
-    def dimension(self) -> int: ...  # noqa: D102
-
-    @property
-    def radii(self) -> Array: ...  # noqa: D102
-
-    @property
-    def sigma(self) -> Array:
-        """Logarithm of the fraction of sphere k outside B(-v, radii[k+1])."""
-        ...
-
-    @property
-    def log_multiplier(self) -> float: ...  # noqa: D102
-
-    @property
-    def level(self) -> float:
-        """E f + multiplier * delta."""
-        ...
-
-    @property
-    def expected(self) -> float: ...  # noqa: D102
-
-    @property
-    def smooth(self) -> bool:
-        """Whether its steps are so many that their phase hardly matters."""
-        ...
+    from lessnoise.mechanism.least.objective import Problem
+    from lessnoise.mechanism.least.staircase_newton import Staircase
 
 
 @dataclass(frozen=True)
 class Guide:
     """A mechanism as the grids see it."""
 
-    dimension: int
-    epsilon: float
-    target: float
+    problem: Problem
     expected: float  # E f
     level: float  # nu
     multiplier: float  # lambda
@@ -75,23 +43,23 @@ class Guide:
         low = np.nonzero(self.log_density[self.peak :] < self.log_density[self.peak] - drop)[0]
         return self.peak + (int(low[0]) if len(low) else len(self.radii) - 1 - self.peak)
 
-    def wanted(self, nodes: Array, objective: Objective, low: float, high: int) -> tuple[Array, Array]:
+    def wanted(self, nodes: Array, low: float, high: int) -> tuple[Array, Array]:
         """Least and largest cap fractions that the test may need at each node.
 
         The guide's first and last steps are bent by its ends: sigma is held beyond ``low`` and ``high``.
         In the core S1 lies between (nu - f)/lambda and its value where the mass begins.
         """
-        inside = self.log_density[: self.peak + 1] > self.log_density[self.peak] + math.log(self.target) + 5.0
+        inside = self.log_density[: self.peak + 1] > self.log_density[self.peak] + math.log(self.problem.target) + 5.0
         first = min(int(np.argmax(inside)), max(high - 2, 0))
         sigma = np.exp(np.interp(nodes, self.radii[first:high], self.sigma[first:high]))
-        lone = np.maximum((self.level - objective.value(nodes)) / self.multiplier, 1e-300)
+        lone = np.maximum((self.level - self.problem.objective.value(nodes)) / self.multiplier, 1e-300)
         core = nodes < max(low, float(self.radii[first]))
         return np.where(core, np.minimum(lone, sigma), sigma), np.where(core, np.maximum(lone, sigma), sigma)
 
 
-def staircase_guide(chain: Staircase, epsilon: float, target: float) -> Guide:
+def staircase_guide(chain: Staircase, problem: Problem) -> Guide:
     """The guide of a staircase."""
-    m, radii = chain.dimension, chain.radii
+    m, epsilon, radii = problem.dimension, problem.epsilon, chain.radii
     log_height = -epsilon * np.arange(len(radii))
     log_ball = m * np.log(radii / radii[-1])
     # Density of |n| is height * M r^(M-1) over the sum of the shells' masses, all in units of the last ball.
@@ -107,23 +75,14 @@ def staircase_guide(chain: Staircase, epsilon: float, target: float) -> Guide:
         smooth = np.interp(r, radii, log_height) - fall * np.maximum(r - radii[-1], 0.0)
         return np.asarray(np.exp(np.maximum(step, smooth) + offset + (m - 1) * np.log(r)))
 
-    return Guide(
-        m,
-        epsilon,
-        target,
-        float(chain.expected),
-        chain.level,
-        math.exp(chain.log_multiplier),
-        radii,
-        chain.sigma,
-        log_height + log_ball,
-        density,
-        chain.smooth,
-    )
+    multiplier, log_density = math.exp(chain.log_multiplier), log_height + log_ball
+    steps = radii, chain.sigma, log_density, density
+    return Guide(problem, float(chain.expected), chain.level, multiplier, *steps, chain.smooth)
 
 
-def gaussian_guide(dimension: int, epsilon: float, target: float, objective: Objective) -> Guide:
+def gaussian_guide(problem: Problem) -> Guide:
     """The guide of the analytic Gaussian mechanism, where there is no staircase."""
+    dimension, epsilon, target, objective = problem
     sd = gaussian.gaussian_scale(epsilon, target)
     sphere = Sphere(dimension)
     spread = sd * math.sqrt(0.5)
@@ -147,16 +106,5 @@ def gaussian_guide(dimension: int, epsilon: float, target: float, objective: Obj
     def density(r: Array) -> Array:
         return np.asarray(np.exp(log_density(np.maximum(np.asarray(r, dtype=float), 1e-300))) / total)
 
-    return Guide(
-        dimension,
-        epsilon,
-        target,
-        expected,
-        expected + multiplier * target,
-        multiplier,
-        radii,
-        np.log(s),
-        log_density(radii),
-        density,
-        True,
-    )
+    level = expected + multiplier * target
+    return Guide(problem, expected, level, multiplier, radii, np.log(s), log_density(radii), density, smooth=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Array
     from lessnoise.mechanism.least.bound.averages import Cells
-    from lessnoise.mechanism.least.objective import Objective
+    from lessnoise.mechanism.least.objective import Problem
 
 
 SPECIAL = 1e-11
@@ -49,16 +49,14 @@ _CHUNK = 400_000  # entries of the largest temporary arrays
 _MOST_NODES, _MOST_LEVELS, _MOST_TESTS = 2000, 32, 32  # of tests that come from elsewhere
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """One chosen test: its shift and its nodal values c_pl, the last node's being zero."""
 
     shift: float
     values: Array
 
 
-@dataclass(frozen=True)
-class _Sloped:
+class _Sloped(NamedTuple):
     """A table with its slopes in |n|^2 on the cells, and the fall of slope at each node."""
 
     shift: float
@@ -78,26 +76,17 @@ class Minimum(NamedTuple):
 class Proof:
     """G for given tests, in units in which the objective is about 1."""
 
-    def __init__(
-        self,
-        dimension: int,
-        epsilon: float,
-        objective: Objective,
-        scale: float,
-        nodes: Array,
-        levels: Array,
-        tables: Sequence[Table],
-    ) -> None:
+    def __init__(self, problem: Problem, scale: float, nodes: Array, levels: Array, tables: Sequence[Table]) -> None:
         if any(table.values.min() < 0.0 or table.values[-1].any() for table in tables) or levels.min() < 0.0:
             raise ValueError("a test needs nonnegative nodal values that end in zero, and levels >= 0.")
         if any(not 0.0 < table.shift <= 1.0 for table in tables):
             raise ValueError("a shift must be positive and at most 1, the sensitivity.")
-        self.objective, self.scale = objective, scale
-        self.dimension, self.grow = dimension, math.exp(epsilon) * (1.0 + 1e-15)
+        self.dimension, epsilon, self.target, self.objective = problem
+        self.scale, self.grow = scale, math.exp(epsilon) * (1.0 + 1e-15)
         # One more node, with zeros: for r up to the last node plus 1 every line then lies on the grid.
         self.last = float(nodes[-1]) + 1.0
         nodes = np.append(nodes, self.last * (1.0 + 1e-9))
-        self.averages = Averages(dimension, nodes, levels)
+        self.averages = Averages(self.dimension, nodes, levels)
         self.nodes, z = nodes, nodes * nodes
         self.own = np.zeros(len(nodes))
         self.tables: list[_Sloped] = []
@@ -113,9 +102,9 @@ class Proof:
         """lambda of each test: the largest nodal sum."""
         return [float(table.values.sum(axis=1).max()) * (1.0 + 1e-12) for table in self.tables]
 
-    def bound(self, delta: float, minimum: Minimum) -> float:
+    def bound(self, minimum: Minimum) -> float:
         """What this proves for E f, in units of the scale."""
-        return minimum.proved - math.fsum(self.multipliers()) * delta * (1.0 + 1e-12)
+        return minimum.proved - math.fsum(self.multipliers()) * self.target * (1.0 + 1e-12)
 
     def loss(self, bound: float) -> float:
         """A bound without the units, rounded down."""
@@ -128,7 +117,7 @@ class Proof:
         return {"scale": self.scale, "nodes": nodes, "levels": levels, "tests": tests}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], dimension: int, epsilon: float, objective: Objective) -> Proof:
+    def from_dict(cls, values: dict[str, Any], problem: Problem) -> Proof:
         """Tests from anywhere: whatever they are, what they prove is true. Raises ValueError if they are none."""
         scale = float(values["scale"])
         nodes, levels = (np.array(values[name], dtype=np.float64) for name in ("nodes", "levels"))
@@ -148,7 +137,7 @@ class Proof:
         )
         if not usable:
             raise ValueError("these are no tests: nodes from 0 upwards, levels below 1, and finite nodal values.")
-        return cls(dimension, epsilon, objective, scale, nodes, levels, tables)
+        return cls(problem, scale, nodes, levels, tables)
 
     def f(self, r: Array) -> Array:
         """The objective, rounded down."""
