@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from html.parser import HTMLParser
@@ -269,3 +270,15 @@ def test_the_citation_has_the_version_of_the_package():
 def test_the_changelog_begins_with_the_version_of_the_package():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == ln.__version__
+
+
+def test_the_architecture_shows_the_layers_that_are_checked():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    checked = next(contract["layers"] for contract in contracts if contract.get("containers") == ["lessnoise"])
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert re.search(r"```text\n(.*?)\n```", page, re.DOTALL)[1].splitlines() == checked
+    folders = {path.stem for path in (ROOT / "src" / "lessnoise").iterdir() if path.suffix == ".py" or path.is_dir()}
+    named = {name for line in checked for name in line.split(" | ")}
+    assert folders - {"__init__", "__main__", "__pycache__", "py"} == named

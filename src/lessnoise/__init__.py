@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lessnoise import changes
 from lessnoise import report as _report  # tables and pictures register themselves  # noqa: F401
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
@@ -17,6 +18,7 @@ from lessnoise.mechanism import (
     Dawa,
     DiscreteGaussian,
     GeneralizedGaussian,
+    Geometric,
     Hierarchy,
     Laplace,
     MatrixGaussian,
@@ -31,6 +33,7 @@ from lessnoise.mechanism import (
     dawa,
     discrete_gaussian,
     generalized_gaussian,
+    geometric,
     hb,
     l2_mechanism,
     laplace,
@@ -68,6 +71,7 @@ __all__ = [
     "Dawa",
     "DiscreteGaussian",
     "GeneralizedGaussian",
+    "Geometric",
     "Gram",
     "Guarantee",
     "Hierarchy",
@@ -96,12 +100,14 @@ __all__ = [
     "__version__",
     "analytic_gaussian",
     "audit",
+    "changes",
     "classic_gaussian",
     "compose",
     "correlated_gaussian",
     "dawa",
     "discrete_gaussian",
     "generalized_gaussian",
+    "geometric",
     "hb",
     "l2_mechanism",
     "laplace",

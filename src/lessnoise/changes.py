@@ -383,16 +383,15 @@ def _plain(value: object) -> object:
         return value.to_dict()
     if isinstance(value, Neighbours):
         return value.value
-    if value == math.inf:
-        return "inf"
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return "inf" if value == math.inf else value
 
 
 def _root_up(power: Fraction, order: float) -> float:
     """The norm as a float that is not below it."""
     if order != 2:
-        value = float(power)
-        return value if Fraction(value) >= power else math.nextafter(value, math.inf)
+        return value if Fraction(value := float(power)) >= power else math.nextafter(value, math.inf)
     value = math.sqrt(float(power))
     while Fraction(value) ** 2 < power:
         value = math.nextafter(value, math.inf)

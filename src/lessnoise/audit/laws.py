@@ -21,6 +21,7 @@ from lessnoise.mechanism import (
     Dawa,
     DiscreteGaussian,
     GeneralizedGaussian,
+    Geometric,
     Hierarchy,
     Laplace,
     Law,
@@ -30,6 +31,7 @@ from lessnoise.mechanism import (
     Wishart,
     draw_noise,
     log_height,
+    log_weights,
     prepare_noise,
     radius_at,
     squared_budget,
@@ -62,6 +64,7 @@ def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> A
 @draw_many.register(Laplace)
 @draw_many.register(GeneralizedGaussian)
 @draw_many.register(DiscreteGaussian)
+@draw_many.register(Geometric)
 def _(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     # Independent entries: many arrays are one long one.
     flat = draw_noise(law, (max(count, 1) * math.prod(shape),), rng)
@@ -183,6 +186,17 @@ def _power_loss(outputs: Outputs, p: float, scale: float) -> Array:
     moved = np.flatnonzero(outputs.shift)
     noise, shift = outputs.noise[:, moved] / scale, outputs.shift[moved] / scale
     loss: Array = np.sum(np.abs(noise - shift) ** p - np.abs(noise) ** p, axis=1)
+    return loss
+
+
+@log_density_ratio.register(Geometric)
+def _(law: Geometric, outputs: Outputs) -> Array:
+    moved = np.flatnonzero(outputs.shift)
+    noise, shift = outputs.noise[:, moved], outputs.shift[moved]
+    with np.errstate(invalid="ignore"):
+        losses = log_weights(law, noise) - log_weights(law, noise - shift)
+    losses[np.isnan(losses)] = 0.0  # neither can give it
+    loss: Array = losses.sum(axis=1)
     return loss
 
 

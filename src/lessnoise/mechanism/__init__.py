@@ -25,7 +25,7 @@ from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, d
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
-from lessnoise.mechanism.families.geometric import Geometric, geometric
+from lessnoise.mechanism.families.geometric import Geometric, geometric, log_weights
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
@@ -102,6 +102,7 @@ __all__ = [
     "least_noise",
     "log_gamma_ratio",
     "log_height",
+    "log_weights",
     "loss_lower_bound",
     "mgm",
     "mod_sulq",

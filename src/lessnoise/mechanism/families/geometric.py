@@ -143,6 +143,16 @@ def probabilities(law: Geometric, count: int) -> Array:
     return falling
 
 
+def log_weights(law: Geometric, noise: Array) -> Array:
+    """Ln P(k)/P(0) of whole numbers; minus infinity beyond the end."""
+    size = np.abs(noise)
+    weights: Array = -law.rate * size
+    if law.reach is not None:
+        last = math.log(law.last / central_probability(law)) if law.last > 0.0 else -math.inf
+        weights = np.where(size <= law.reach, weights, np.where(size == law.reach + 1, last, -math.inf))
+    return weights
+
+
 # Privacy.
 
 

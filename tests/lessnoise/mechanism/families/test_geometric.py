@@ -227,3 +227,13 @@ def test_values_that_are_not_whole_are_refused():
         m.release([0.5, 1.0])
     with pytest.raises(ln.InvalidInput, match="one count that changes by 1"):
         ln.Mechanism("m", Geometric(1.0, 1e-6), (2,), 2.0).delta(1.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_audits_find_what_the_curve_says(delta):
+    """The likelihood attack against count noise: never above the exact delta, and near it."""
+    m = geometric(epsilon=0.7, delta=delta, shape=2)
+    report = ln.audit(m, claim=(0.1, 1e-9), samples=40_000, rng=np.random.default_rng(3))
+    exact = m.delta(0.1).upper
+    assert report.refuted
+    assert 0.9 * exact < report.delta <= exact
