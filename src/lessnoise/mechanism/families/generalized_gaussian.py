@@ -35,7 +35,8 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
-from lessnoise.mechanism.builders import OURS, radial_scale
+from lessnoise.mechanism.builders import OURS
+from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register, set_fields
 from lessnoise.mechanism.losses import log_raw_moment, quantile
