@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessnoise as ln
-from lessnoise.mechanism.builders import radial_scale
+from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.noise import reserved
 from tests.helpers.oracles import gaussian_sigma, time_limit
 

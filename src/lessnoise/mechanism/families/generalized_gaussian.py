@@ -36,7 +36,8 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
-from lessnoise.mechanism.builders import OURS, radial_scale
+from lessnoise.mechanism.builders import OURS
+from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile

@@ -13,7 +13,7 @@ import numpy as np
 
 from lessnoise import cache, validation
 from lessnoise.errors import InvalidInput, LessnoiseError
-from lessnoise.mechanism.builders import radial_scale
+from lessnoise.mechanism.calibration import radial_scale
 from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
 from lessnoise.mechanism.curve.radial import RadialCurve
