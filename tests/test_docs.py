@@ -205,7 +205,8 @@ def parse(words):
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):
         name, *words = words
-        command = command.commands[name]
+        command = command.get_command(None, name)
+        assert command is not None
     context = command.make_context(command.name, [], resilient_parsing=True)
     context.resilient_parsing = False  # from here on, an unknown option is an error
     command.make_parser(context).parse_args(list(words))

@@ -185,7 +185,7 @@ def engine_errors(engine: str, data: object) -> Iterator[None]:
         said = _SAID_BY_A_WORKER.search(str(error))
         if said and said[1] == "InvalidInput":
             raise InvalidInput(said[2]) from None
-        reason = said[2] if said else _reason(error, told=isinstance(data, (str, Path)))
+        reason = said[2] if said else _reason(error, told=_can_be_read_again(data))
         raise EngineFailed(
             f"{engine} could not read {where} to the end ({reason}): nothing was spent; repair it and try again."
         ) from None
@@ -195,7 +195,7 @@ _SAID_BY_A_WORKER = re.compile(r"^lessnoise\.\S*\b(InvalidInput|Unreadable): (.+
 
 
 def _reason(error: Exception, told: bool) -> str:
-    """What may be ``told``: our own words, those of the operating system about a file, else the kind of error.
+    """What may be ``told``: our own words, those of the operating system if not of a stream, else the kind of error.
 
     A stream that fails may quote what it carries, and engines pass that on under any name.
     """

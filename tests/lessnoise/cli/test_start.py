@@ -71,7 +71,7 @@ def test_every_command_has_json_and_an_example_that_names_it(command):
 def test_a_command_has_an_option_for_every_field_of_a_request(command, elsewhere):
     found = typer.main.get_command(app)
     for name in command.split():
-        found = found.commands[name]
+        found = found.get_command(None, name)
     names = {parameter.name for parameter in found.params}
     fields = {field.name for field in dataclasses.fields(ln.Request)} - {"moved"}  # which only a query can know
     assert fields & names == fields - set(elsewhere)

@@ -420,7 +420,7 @@ def test_a_stream_that_fails_is_not_quoted_under_any_name():
     for error in (named("secret"), OSError("secret"), ValueError("secret")):
 
         def fail(error=error):
-            with engine_errors("DuckDB", object()):
+            with engine_errors("DuckDB", pa.RecordBatchReader.from_batches(pa.schema([("x", pa.float64())]), [])):
                 raise error
 
         assert_silent(fail, EngineFailed, "could not read the data")
