@@ -205,8 +205,7 @@ def parse(words):
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):
         name, *words = words
-        command = command.get_command(None, name)
-        assert command is not None
+        command = command.get_command(None, name) or {}[name]
     context = command.make_context(command.name, [], resilient_parsing=True)
     context.resilient_parsing = False  # from here on, an unknown option is an error
     command.make_parser(context).parse_args(list(words))
