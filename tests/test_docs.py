@@ -237,6 +237,7 @@ def test_every_command_is_in_the_guide():
 # Pages that need an extra.
 
 
+@pytest.mark.slow
 def test_a_page_is_skipped_with_the_reason(pytester_page):
     outcome = pytester_page("<!-- needs: json, no_such_module.part -->\n\n>>> 1 + 1\n3\n")
     assert "1 skipped" in outcome

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 from pathlib import Path
 
 
@@ -23,9 +24,13 @@ class Sources:
                 parts = (package.name, *path.relative_to(package).with_suffix("").parts)
                 self.modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
 
+    @functools.cached_property
     def imports(self):
-        for module, path in self.modules.items():
-            yield from self._below(ast.parse(path.read_text(encoding="utf-8")), module, False, False)
+        return [
+            one
+            for module, path in self.modules.items()
+            for one in self._below(ast.parse(path.read_text(encoding="utf-8")), module, False, False)
+        ]
 
     def _below(self, node, module, in_function, for_types):
         for child in ast.iter_child_nodes(node):

@@ -157,6 +157,7 @@ def test_a_damaged_description_is_refused_or_works(reader, name, values):
     try_damaged(reader, name, values, use)
 
 
+@pytest.mark.slow
 def test_everything_that_can_be_read_back_is_tried():
     classes = classes_read_back(ln)
     tried = {getattr(reader, "__self__", None) for reader, _, _ in EXAMPLES}

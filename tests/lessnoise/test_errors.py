@@ -557,6 +557,7 @@ def test_corrupt_arrays(content, words, files, tmp_path):
     refused_command(command("release", files, tmp_path), words, "write it with numpy.save")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -13,7 +13,7 @@ HEAVY = {  # modules that scikit-learn, PyTorch or the compiler come with, and w
 
 
 def test_no_module_reaches_itself_through_its_imports_not_even_by_those_in_functions():
-    edges = [(one.importer, one.imported) for one in LIBRARY.imports() if not one.for_types]
+    edges = [(one.importer, one.imported) for one in LIBRARY.imports if not one.for_types]
     assert len(edges) > 500
     assert cycles(edges) == []
 
@@ -21,14 +21,14 @@ def test_no_module_reaches_itself_through_its_imports_not_even_by_those_in_funct
 def test_packages_import_each_other_by_their_front_doors():
     past = [
         one
-        for one in LIBRARY.imports()
+        for one in LIBRARY.imports
         if package_of(one.importer) != package_of(one.imported) and one.imported.count(".") > 1
     ]
     assert past == []
 
 
 def test_imports_inside_functions_are_of_heavy_libraries_alone():
-    inside = {(one.importer, one.imported) for one in LIBRARY.imports() if one.in_function}
+    inside = {(one.importer, one.imported) for one in LIBRARY.imports if one.in_function}
     learning = {pair for pair in inside if all(name.startswith("lessnoise.learn") for name in pair)}  # needs PyTorch
     assert inside - learning <= HEAVY
 
@@ -44,6 +44,6 @@ def test_the_checks_have_teeth(tmp_path):
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    found = list(Sources(folder).imports())
+    found = list(Sources(folder).imports)
     assert Import("town.b.two", "town.a.one", in_function=True, for_types=False) in found
     assert cycles((one.importer, one.imported) for one in found) == [{"town.a.one", "town.b.two"}]

@@ -272,6 +272,7 @@ def test_no_mechanism_gives_low_bits_away(name):
         assert found < SIGMAS, (value.ravel()[:2], other.ravel()[:2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if "dawa" not in name and "hb" not in name])
 def test_single_precision_and_the_values_own_memory_give_none_away(name):
     mechanism, rng = MECHANISMS[name](), np.random.default_rng(4)
@@ -289,6 +290,7 @@ def test_single_precision_and_the_values_own_memory_give_none_away(name):
     assert found < SIGMAS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if not name.startswith(("dawa", "hb"))])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_outputs_are_whole_multiples_of_the_grid_whatever_the_value(name, dtype):

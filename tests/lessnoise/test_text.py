@@ -17,6 +17,7 @@ def test_numbers_as_words(value, words):
     assert text.number(value) == words
 
 
+@pytest.mark.slow
 def test_importing_the_report_loads_neither_scipy_nor_matplotlib():
     heavy = "[m for m in ('scipy', 'matplotlib') if m in sys.modules]"
     code = f"import sys, lessnoise.report; print({heavy})"

@@ -116,6 +116,7 @@ def test_no_picture_is_made_for_nothing(made):
 # Numbers by other routes.
 
 
+@pytest.mark.slow
 def test_table_1_has_the_papers_constants_and_the_exact_delta(made):
     rows = {row["key"]: row for row in made("table-1").numbers["rows"]}
     cells, epsilon, delta, squared = 89 * 89, 1e-5, 1e-7, 2.0
@@ -145,6 +146,7 @@ def test_loss_against_dimension_is_the_papers_formula_and_the_exact_delta(made):
         assert row["analytic_exact"] == pytest.approx(row["dimension"] * sigma**2, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_range_of_epsilon_has_exact_deltas_on_both_sides_of_its_limit(made):
     numbers = made("range-of-epsilon").numbers
     inside, outside = numbers["rows"]

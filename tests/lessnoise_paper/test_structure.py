@@ -8,7 +8,7 @@ BOTH = Sources(source_of(lessnoise), source_of(lessnoise_paper))
 
 
 def of_the_paper():
-    return [one for one in BOTH.imports() if one.importer.startswith("lessnoise_paper")]
+    return [one for one in BOTH.imports if one.importer.startswith("lessnoise_paper")]
 
 
 def test_no_module_reaches_itself_through_its_imports():

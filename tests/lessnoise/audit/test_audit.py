@@ -203,6 +203,7 @@ def test_a_gaussian_at_nine_tenths_of_its_scale_is_found_within_a_million_releas
     assert not ln.audit(right, [0.0], samples=10**6, attacks="likelihood", rng=seeded()).refuted
 
 
+@pytest.mark.slow
 def test_published_r1smg_has_a_delta_of_a_fifth_where_ten_millionths_are_claimed():
     published = ln.r1smg(epsilon=1e-5, delta=1e-7, sensitivity=2**0.5, shape=50_000, calibration="published")
     report = ln.audit(published, np.zeros(50_000), samples=800, rng=seeded())

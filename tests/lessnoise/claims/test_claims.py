@@ -110,6 +110,7 @@ def test_a_case_may_bring_its_own_truth():
     assert found.to_dict()["description"] is None
 
 
+@pytest.mark.slow
 def test_claims_at_a_setting_of_the_users():
     found = {finding.name: finding for finding in at_setting(Request(1.0, 1e-6, 1.0, (100,)))}
     assert found["r1smg-published"].verdict.refuted

@@ -33,6 +33,7 @@ def counts(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_plan_lists_certified_mechanisms_first_and_by_loss():
     result = invoke(
         "plan", "--shape", "89x89", "--sensitivity", "1.41421356", "--epsilon", 0.5, "--delta", 1e-7, "--json"
@@ -102,6 +103,7 @@ def test_check_with_exact_calibration_holds():
     assert result.exit_code == 0
 
 
+@pytest.mark.slow
 def test_names_say_which_calibration_is_meant():
     target = ("--shape", 100, "--sensitivity", 1, "--epsilon", 1e-3, "--delta", 1e-5, "--json")
     for name, code in (("r1smg", 0), ("r1smg-published", 1)):
@@ -202,6 +204,7 @@ def bad_arrays(folder):
     (folder / "folder.npy").mkdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -280,6 +283,7 @@ def test_help_has_an_example(command):
     assert "Example" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_installed_command_runs():
     arguments = [sys.executable, "-m", "lessnoise", "--version"]
     result = subprocess.run(arguments, capture_output=True, text=True, check=True)

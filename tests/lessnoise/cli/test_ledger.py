@@ -26,6 +26,7 @@ def run(tmp_path, monkeypatch):
     return call
 
 
+@pytest.mark.slow
 def test_create_spend_show_export(run, tmp_path):
     run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
     assert "exists already" in run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6", code=2).output

@@ -31,6 +31,7 @@ def paths(command, before=()):
 COMMANDS = paths(typer.main.get_command(app))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start",
     [

@@ -279,6 +279,7 @@ def test_published_r1smg_composes_to_delta_one():
 # Shape of the answers.
 
 
+@pytest.mark.slow
 def test_order_does_not_matter_and_more_releases_cost_more():
     laplace = ln.laplace(epsilon=0.2, sensitivity=1, shape=2)
     ball = ln.l2_mechanism(epsilon=0.5, delta=1e-7, sensitivity=1, shape=4)
@@ -289,6 +290,7 @@ def test_order_does_not_matter_and_more_releases_cost_more():
     assert uppers[-1] < 100 * uppers[0]
 
 
+@pytest.mark.slow
 def test_sampling_costs_less_and_rate_one_is_no_sampling():
     ball = ln.l2_mechanism(epsilon=0.5, delta=1e-7, sensitivity=1, shape=4)
     assert ball.subsample(1.0) == ln.compose(ball)

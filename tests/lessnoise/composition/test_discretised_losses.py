@@ -56,6 +56,7 @@ def test_pessimistic_above_and_optimistic_below(mu, points, fineness, blur, quer
             assert below.p.min() >= 0.0
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(mu=st.floats(0.05, 3.0), query=st.floats(0.0, 3.0))
 def test_losses_read_backwards_bound_the_same_symmetric_curve(mu, query):

@@ -182,6 +182,7 @@ def test_the_answer_is_a_sum_over_users(users, tmp_path):
             assert max(value.sum() for value in alone.values()) == 2  # which some user reaches
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # within Dask
 def test_a_user_in_partitions_of_several_types_is_one_user():
     """A missing id makes the ids of a partition floats; categories have other codes in each partition."""
@@ -246,6 +247,7 @@ def test_no_name_in_the_data_is_taken_for_one_of_ours(tmp_path):
         assert answer(honest, alone, unit=Unit(name, 2)).value.tolist() == [0, 10]
 
 
+@pytest.mark.slow
 def test_names_that_differ_by_case_are_different(tmp_path):
     table = pa.table({"x": [0.1], "X": [0.6], "x_1": [0.9], "X_1": ["a"], "who": ["u"], "WHO": ["v"]})
     write_table(table, tmp_path / "t.parquet")
@@ -428,6 +430,7 @@ def test_a_stream_that_fails_is_not_quoted_under_any_name():
         raise OSError("no such disk")
 
 
+@pytest.mark.slow
 def test_columns_of_other_types_are_refused(tmp_path):
     """Dates, lists, structs, bytes, and a struct whose field is called as the column."""
     from datetime import date, datetime

@@ -111,12 +111,14 @@ def test_the_reference_is_numpy(frame, expected):
     assert expected["map", "who"].sum() < expected["map", None].sum()
 
 
+@pytest.mark.slow
 def test_duckdb_over_parquet_and_csv(parquet, csv, expected):
     assert_same(parquet, expected)
     assert_same(str(csv), expected)
     assert_same(str(parquet.parent / "*.parquet"), expected, names=("map",))
 
 
+@pytest.mark.slow
 def test_duckdb_over_tables_in_memory(frame, table, expected):
     polars = pytest.importorskip("polars", reason="polars is not installed")
     for data in (frame, table, polars.from_arrow(table), polars.from_arrow(table).lazy()):

@@ -183,6 +183,7 @@ def test_curves_agree_with_the_library_to_six_digits(tab):
         assert value == pytest.approx(truth, rel=1e-6), case
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_special_functions_agree_with_scipy(tab):
     from scipy import special
@@ -234,6 +235,7 @@ def _compare_with_library(tab):
     return setting
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_first_setting_is_the_papers(page):
     rows = _rows(page)

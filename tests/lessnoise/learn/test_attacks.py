@@ -41,6 +41,7 @@ def contrastive(scores, labels):
     return F.cross_entropy(scores, labels) + (scores @ scores.T).logsumexp(1).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "message"),
     [

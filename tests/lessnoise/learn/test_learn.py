@@ -209,6 +209,7 @@ def test_training_learns_reports_epsilon_and_stops_at_the_plan(torch, parts):
         train(torch, private)
 
 
+@pytest.mark.slow
 def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
     """With next to no noise the weights after a step are Opacus's own: same gradients, clipping and averaging."""
     from opacus import PrivacyEngine
@@ -311,6 +312,7 @@ def test_replicas_share_the_records(torch):
     assert sorted(index for half in halves for index in next(iter(half))) == list(range(101))
 
 
+@pytest.mark.slow
 def test_empty_batches_are_steps_too(torch, parts):
     model, optimizer, loader = parts(batch_size=1)  # mean size 1: a third of the batches are empty
     private = private_of((model, optimizer, loader))
@@ -419,6 +421,7 @@ def test_distributed_training_adds_one_noise_to_the_common_sum(torch, tmp_path):
     assert all(30 < seen < 180 for _, _, seen, _ in found)  # 100 on the mean: half of the records each
 
 
+@pytest.mark.slow
 def test_published_training_runs_warns_and_reports_the_truth(torch, parts):
     with pytest.warns(ln.ClaimWarning, match=r"does not hold: composed exactly, delta is at least 0\.\d+"):
         private = private_of(parts(), mechanism="r1smg-published", epsilon=3, delta=1e-4)

@@ -332,6 +332,7 @@ def edit_loosely(path, statement):
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

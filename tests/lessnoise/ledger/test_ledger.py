@@ -108,6 +108,7 @@ def test_pure_budgets_add_up(tmp_path):
     assert ledger.count() == 4
 
 
+@pytest.mark.slow
 def test_compositions_and_sampled_steps_are_spent_as_they_are(tmp_path):
     ledger = opened(tmp_path, epsilon=3.0)
     training = LAPLACE.subsample(0.05).repeat(100)
@@ -175,6 +176,7 @@ def test_any_interleaving_keeps_the_budget(tmp_path_factory, spends, epsilon):
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(

@@ -108,6 +108,7 @@ def allowed_by_definition(spends, epsilon):
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(spends=st.lists(SPENDS, max_size=8), epsilon=st.sampled_from([1.5, 2.0, 3.0]))
 def test_any_order_keeps_the_budget(tmp_path_factory, spends, epsilon):

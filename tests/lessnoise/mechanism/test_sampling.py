@@ -94,6 +94,7 @@ def test_coordinate_law(family, source_name):
             assert p_value(np.abs(column), lambda x, wrong=wrong: 2.0 * coordinate_cdf(wrong, x) - 1.0) < P_FLOOR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "source_name"), [case for case in CASES if FAMILIES[case[0]][0] > 1])
 def test_direction_is_uniform_and_independent_of_the_radius(family, source_name):
     values = sample(family, source_name)
@@ -146,6 +147,7 @@ def test_gaussian_array_is_independent_standard_noise(source_name):
             assert abs(np.corrcoef(values[lag:], values[:-lag])[0, 1]) <= limit * (1 if lag < 1000 else 1.5)
 
 
+@pytest.mark.slow
 @both_sources
 def test_high_dimensional_radius(source_name):
     # M = 20 000: the l2 radius is Gamma(M), R1SMG's half-normal; the direction has all coordinates of size R/sqrt(M).
@@ -186,6 +188,7 @@ def test_gamma_radii(shape):
     assert p_value(logs + 0.8 * logs.std(), cdf) < P_FLOOR
 
 
+@pytest.mark.slow
 def test_a_tiny_shape_never_gives_a_zero_radius():
     # k = 0.05, p = 8: Gamma(k/p) itself underflows once in a hundred draws; the radius must not.
     logs = log_radii(GammaRadius(0.05, 8.0, 1.0), 600, seed=9)
@@ -217,6 +220,7 @@ def mechanisms():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(5))
 def test_seeds_reproduce_and_secure_noise_does_not(index):
     mechanism = mechanisms()[index]

@@ -109,6 +109,7 @@ def test_tables_waste_little(name):
 # Paths.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("n", [1, 2, 7, 150])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -236,6 +237,7 @@ def test_a_value_on_a_cell_boundary_and_tiny_noise():
         assert set(np.unique(fast[np.abs(fast) < 2 * step] / step)) <= {-1.0, 0.0, 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_doubts_in_place_and_in_overlapping_memory(law, dtype):
@@ -363,6 +365,7 @@ def test_numba_missing_or_without_a_cache_folder_is_no_obstacle():
     assert uncached.stdout.split() == ["True", str(expected)], uncached.stderr
 
 
+@pytest.mark.slow
 def test_importing_loads_neither_numba_nor_the_cipher():
     code = "import sys, lessnoise; print([m for m in ('numba', 'cryptography', 'scipy') if m in sys.modules])"
     assert run_python(code).stdout.strip() == "[]"

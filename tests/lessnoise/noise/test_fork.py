@@ -72,6 +72,7 @@ print(len(seen), b"" in seen)
 """
 
 
+@pytest.mark.slow
 def test_no_child_hangs_or_repeats_noise_while_another_thread_compiles():
     pytest.importorskip("numba")
     done = subprocess.run(

@@ -392,6 +392,7 @@ def test_the_same_attack_on_a_release():
 # The self-test.
 
 
+@pytest.mark.slow
 def test_selftest_passes_and_sees_faults():
     assert all(c.passed for c in selftest.run_selftest(seconds=600.0, values=1 << 24))
     for fault in (

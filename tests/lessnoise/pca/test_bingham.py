@@ -230,6 +230,7 @@ def test_the_wishart_curve_below_a_third_of_epsilon_holds_the_truth():
         assert truth in mechanism.delta(epsilon)
 
 
+@pytest.mark.slow
 def test_the_wishart_audit_finds_the_failure():
     mechanism = ln.wishart(epsilon=1, features=2, records=1)
     report = ln.audit(

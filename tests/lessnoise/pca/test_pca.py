@@ -135,6 +135,7 @@ def test_huge_rows_are_clipped_without_overflow(clip, entry):
     assert np.linalg.norm(kept) >= min(2**0.5 * abs(entry), clip) - 2e-5 * clip  # two entries, a step of 2^-17 each
 
 
+@pytest.mark.slow
 @given(st.data(), st.floats(0.1, 10), st.sampled_from(["norm", "box", "both"]))
 @settings(max_examples=150, deadline=None)
 def test_sums_are_those_of_the_clipped_rows(data, clip, limits):

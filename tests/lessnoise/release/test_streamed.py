@@ -82,6 +82,7 @@ def test_every_kind_of_number_and_order(name, kind, tmp_path):
     assert np.array_equal(streamed_value, inside.value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("name", ["laplace", "l2"])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -155,6 +155,7 @@ def test_nothing_is_known_of_other_objects():
 # Pictures.
 
 
+@pytest.mark.slow
 def test_the_curve_is_the_exact_one_with_the_claim_on_it():
     mechanism = ln.analytic_gaussian(**SHAPED)
     (axes,) = mechanism.plot().axes

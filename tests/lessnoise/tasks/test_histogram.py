@@ -177,6 +177,7 @@ def test_command_as_json_on_dask_and_with_one_axis(trips, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_negative_bounds_need_no_equals_sign(trips, tmp_path):
     assert run(trips, tmp_path / "out", bounds="-1:1,-2:2").exit_code == 0
 

@@ -33,6 +33,7 @@ def test_bounds_do_not_depend_on_the_draw():
     assert tuple(axis.bounds for axis in QUERY.axes) == BOUNDS
 
 
+@pytest.mark.slow
 def test_looks_like_a_city_beside_noise_of_sd_thirteen(city):
     counts = QUERY.answer(city).value
     assert counts.sum() == len(city) == 400_000

@@ -54,6 +54,7 @@ def test_huge_epsilon_is_no_noise(small_table):
             assert point.accuracy == pytest.approx(found.baseline, abs=0.01)
 
 
+@pytest.mark.slow
 def test_deviation_falls_with_epsilon(study):
     for part in ("published", "equal-bounds", "equal-clip"):
         for key, (low, high) in study.of(part).items():
@@ -131,6 +132,7 @@ def test_the_digits_in_one_call():
     assert clip["accuracies"][0] > 0.7
 
 
+@pytest.mark.slow
 def test_a_wide_table_has_its_leading_components_alone(monkeypatch, small_table):
     whole = Bench(small_table, 0.8, 2, 0)
     monkeypatch.setattr("lessnoise_paper.experiments.components.WIDE", 5)

@@ -119,6 +119,7 @@ def test_the_real_window_has_the_known_cells():
 # The study.
 
 
+@pytest.mark.slow
 def test_progress_counts_up_to_the_end(result, steps):
     total = steps[0][2]
     assert [done for _, done, _ in steps] == list(range(total + 1))
@@ -221,6 +222,7 @@ def files(result):
         return single_page(registry.COUNTS, Settings(quick=True))
 
 
+@pytest.mark.slow
 def test_the_page_is_self_contained_and_says_the_numbers(files):
     html = files["index.html"].decode()
     outline = Outline(html)

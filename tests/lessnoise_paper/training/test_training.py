@@ -464,6 +464,7 @@ def test_one_published_step_gives_the_record_away_and_dp_sgd_does_not():
         membership(plan, "dpsgd", gradient=2 * gradient)
 
 
+@pytest.mark.slow
 def test_the_attackers_picture_shows_the_laws_along_the_gradient():
     """Places are around 0 without the record and 1 with it, as far apart as the noise lets them be."""
     case = settings.CASES["mnist"]

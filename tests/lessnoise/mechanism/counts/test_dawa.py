@@ -412,8 +412,8 @@ def test_with_a_huge_epsilon_the_counts_come_back(noise, shape):
 
 @pytest.mark.parametrize("secure", [True, False])
 def test_single_cells_have_laplace_noise_of_the_second_stage(secure):
-    counts = np.tile([0.0, 1e9], 1024)
-    mechanism = ln.dawa(epsilon=1.0, shape=2048, ratio=0.2)
+    counts = np.tile([0.0, 1e9], 4096)
+    mechanism = ln.dawa(epsilon=1.0, shape=8192, ratio=0.2)
     noise = mechanism.release(counts, None if secure else np.random.default_rng(3)).value - counts
     for factor, right in ((1.0, True), (2 / 3, False), (3 / 2, False)):
         p = stats.kstest(noise, stats.laplace(scale=factor / 0.8).cdf, method="asymp").pvalue

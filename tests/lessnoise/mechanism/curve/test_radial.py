@@ -208,6 +208,7 @@ def test_r1smg_within_half_the_sensitivity():
     assert found.lower > fires
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 def test_r1smg_nearer_to_the_truth_than_to_the_neighbour():
     # S = "the output is nearer to f(x) than to f(x')": P_x(S) = 0.991 and P_x'(S) = 0.0087 at M = 100, so that
@@ -261,6 +262,7 @@ def curves(draw):
     return Case(dimension, k, p, scale, 1.0, epsilon)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(curves())
 def test_bracket_is_a_probability_and_narrow(case):

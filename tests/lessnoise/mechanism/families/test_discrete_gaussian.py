@@ -246,6 +246,7 @@ def test_table_brackets_the_cumulative_probabilities(variance):
         assert first[-1] >= 2**bits - 2  # the rest is below 2^(-bits - 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [Fraction(1), Fraction(50), Fraction(5 * 10**6)])
 def test_ambiguous_words_are_settled_by_further_digits(variance):
     law = law_of(variance)
@@ -643,6 +644,7 @@ def test_quantiles_are_exact_for_a_few_entries(variance):
             assert quantile(law_of(variance), dimension, probability) == exact
 
 
+@pytest.mark.slow
 def test_quantiles_beyond_convolution():
     from scipy.stats import chi2
 

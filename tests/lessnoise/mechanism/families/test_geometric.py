@@ -168,6 +168,7 @@ def test_the_end_is_chosen_with_its_exact_probability():
         assert Fraction(low, 2**bits) <= 2 * Fraction(last_probability(law, 400)) <= Fraction(high, 2**bits)
 
 
+@pytest.mark.slow
 def test_losses_and_quantiles():
     law, dimension = Geometric(0.8, 1e-4), 7
     weights = both_sides(law)

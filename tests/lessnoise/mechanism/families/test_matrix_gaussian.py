@@ -239,6 +239,7 @@ def gaussian_delta(mu, epsilon):
     return stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
 
 
+@pytest.mark.slow
 def test_curve_is_the_worst_shift_by_brute_force():
     row, column = covariances(SMALL)
     inverse = np.linalg.inv(np.kron(row, column))
@@ -409,6 +410,7 @@ def test_quantiles_rise_and_scale():
     assert tripled.loss_quantile(0.9) == pytest.approx(9.0 * m.loss_quantile(0.9), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_many_distinct_eigenvalues_are_binned_finely():
     rng = np.random.default_rng(9)
     rows, columns = np.exp(rng.standard_normal(70)), np.exp(rng.standard_normal(70))

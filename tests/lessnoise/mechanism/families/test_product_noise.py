@@ -69,6 +69,7 @@ def test_the_exact_delta_by_a_simple_attack():
     assert 0.5 < lower < mechanism.delta(1.0).upper + 0.01
 
 
+@pytest.mark.slow
 def test_law_and_noise():
     mechanism = product_noise(epsilon=0.5, sensitivity=3, shape=(40, 25), k=2e4)
     sigma = 3 / 0.5 * unit_scale(1000, 2e4)

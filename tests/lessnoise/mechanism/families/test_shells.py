@@ -37,6 +37,7 @@ def noise_of(law, count, seed):
     return np.array([mechanism.noise(rng) for _ in range(count)])
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(shell_laws(), st.floats(0.0, 6.0), st.floats(0.05, 4.0))
 def test_curve_is_a_finite_sum_inside_its_bracket(law, epsilon, shift):
@@ -127,6 +128,7 @@ def test_sampler_has_the_law_and_no_other_scale(dimension, seeded):
         assert abs(np.sign(direction).mean()) < 6 / math.sqrt(len(direction))
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(shell_laws(), st.floats(0.1, 4.0), st.sampled_from([1e-1, 1e-3, 1e-6]), st.floats(0.1, 100.0))
 def test_calibration_ends_at_the_least_factor(law, epsilon, delta, sensitivity):

@@ -178,6 +178,7 @@ def test_pure_staircase_on_the_line(epsilon):
     assert 0.992 * pure < bound.value <= pure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.02, 0.002])
 def test_no_epsilon_at_all(delta):
     """For epsilon = 0, noise uniform on an interval of length 1/delta is best up to the lattice."""
@@ -373,6 +374,7 @@ def test_large_epsilon_is_not_vacuous(epsilon):
     assert pure / 30.0 < ball_bound(Problem(1, epsilon, 1e-9, SQUARE)).value < pure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1.0, 2.0, 4.0])
 def test_bound_from_fewer_dimensions(order):
     law = ln.analytic_gaussian(epsilon=1.0, delta=1e-6, sensitivity=1.0, shape=400).law
@@ -389,6 +391,7 @@ def test_any_guide_is_safe():
         assert 0.0 < lower_bound(Problem(3, 1.0, 1e-4, SQUARE), poor, 10.0, goal=0.5, limit=0.5).value <= gaussian
 
 
+@pytest.mark.slow
 def test_repeats_exactly():
     first, second = (lower_bound(Problem(20, 1.0, 1e-6, SQUARE), None, 300.0, goal=0.5, limit=60.0) for _ in range(2))
     assert isinstance(first, LowerBound)

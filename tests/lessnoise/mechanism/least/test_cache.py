@@ -89,6 +89,7 @@ def test_bounds_are_remembered_as_proofs(cache, truth, monkeypatch):
     assert ln.loss_lower_bound(**TARGET) == truth.bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1e9, 11.8, 1e-3, -1.0, math.nan, math.inf, "1e9", None, True])
 def test_a_number_in_the_place_of_a_bound_is_not_believed(cache, truth, number):
     plant(cache, truth, "bound", {"bound": number})

@@ -57,6 +57,7 @@ def ratio(dimension, epsilon, delta=1e-6):
     return ln.least_noise(**wanted).expected_loss / ln.analytic_gaussian(**wanted).expected_loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "epsilon"), REACHED)
 def test_known_ratios_are_reached(dimension, epsilon):
     known = REACHED[dimension, epsilon]
@@ -305,6 +306,7 @@ def test_bad_input_is_one_sentence(changes, words):
         ln.least_noise(**{**target(2, 1.0), **changes})
 
 
+@pytest.mark.slow
 def test_optimality_of_any_l2_mechanism():
     wanted = target(5, 4.0)
     ratios = {
