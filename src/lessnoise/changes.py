@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lessnoise import validation
-from lessnoise._common import settle
+from lessnoise._common import root_up, round_up, settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -42,7 +42,7 @@ class Changes(ABC):
     def norm(self, order: float, dimension: int) -> float:
         """The largest l1, l2 or l-infinity norm of a change of an array with this many entries, rounded up."""
         validation.choice("order", order, ORDERS)
-        return _root_up(self._power(order, dimension), order)
+        return (root_up if order == 2 else round_up)(self._power(order, dimension))
 
     @abstractmethod
     def _power(self, order: float, dimension: int) -> Fraction:
@@ -102,7 +102,7 @@ class Ball(Changes):
         if order == 2:
             return radius**2 * (size if self.order == math.inf else 1)
         if order == 1 and self.order == 2:
-            return radius * Fraction(_root_up(size, 2))
+            return radius * Fraction(root_up(size))
         return radius * (size if order < self.order else 1)
 
     def single(self, dimension: int) -> float:
@@ -386,15 +386,3 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return "inf" if value == math.inf else value
-
-
-def _root_up(power: Fraction, order: float) -> float:
-    """The norm as a float that is not below it."""
-    if order != 2:
-        return value if Fraction(value := float(power)) >= power else math.nextafter(value, math.inf)
-    value = math.sqrt(float(power))
-    while Fraction(value) ** 2 < power:
-        value = math.nextafter(value, math.inf)
-    while value > 0.0 and Fraction(below := math.nextafter(value, 0.0)) ** 2 >= power:
-        value = below
-    return value

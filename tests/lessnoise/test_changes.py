@@ -70,6 +70,14 @@ def test_norms_are_rounded_up_and_no_further(bounds):
     assert corner.norm(math.inf, len(bounds)) == max(bounds)
 
 
+@pytest.mark.parametrize("radius", [1e-300, 1e-200, 1e150, 1e300])
+def test_norms_of_extreme_sizes_are_found_at_once(radius):
+    """Squares of these are no floats."""
+    assert changes.ball(radius).norm(2, 3) == radius
+    assert changes.corner(radius).norm(2, 4) == 2.0 * radius
+    assert changes.ball(radius, norm=math.inf).norm(1, 4) == 4.0 * radius
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_descriptions_survive_json(example):
     again = changes.Changes.from_dict(json.loads(json.dumps(example.to_dict())))

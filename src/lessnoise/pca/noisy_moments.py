@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import round_up
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.mechanism import Mechanism, Radial, Request, find_mechanism, laplace, mod_sulq, values_drawn, wishart
 from lessnoise.noise import can_keep
 from lessnoise.pca.bounded_rows import Moments
 from lessnoise.pca.layout import unpack
-from lessnoise.query import round_up
 from lessnoise.release import Payment
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from lessnoise.query.gram import Gram, SecondMoments
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
 from lessnoise.query.unit import ROW, Unit
-from lessnoise.query.whole_sums import round_up
 
 __all__ = [
     "CLAMP",
@@ -42,7 +41,6 @@ __all__ = [
     "from_arrow",
     "is_missing",
     "is_text",
-    "round_up",
     "unknown_column",
     "wrong_kind",
 ]

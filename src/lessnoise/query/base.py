@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import round_up
 from lessnoise._later import later
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
@@ -111,7 +112,7 @@ class Query(ABC):
     def norms(self, neighbours: Neighbours | str, unit: Unit = ROW) -> Norms:
         """Largest change by one unit: k rows change k times as much as one, if they are all alike."""
         one = self.row_norms(Neighbours.of(neighbours))
-        return Norms(*(whole_sums.round_up(unit.rows * Fraction(norm)) for norm in (one.l2, one.l1)))
+        return Norms(*(round_up(unit.rows * Fraction(norm)) for norm in (one.l2, one.l1)))
 
     def sensitivity(self, neighbours: Neighbours | str, unit: Unit = ROW) -> float:
         """Largest l2 change by one unit."""
@@ -136,7 +137,7 @@ class Query(ABC):
             "l1_sensitivity": norms.l1,
             "integer": self.integer,
             "counts": self.counts,
-            "entry_bound": None if bound is None else whole_sums.round_up(unit.rows * Fraction(bound)),
+            "entry_bound": None if bound is None else round_up(unit.rows * Fraction(bound)),
         }
         return Request(epsilon, delta, norms.l2, self.shape, relation, **{**known, **options})
 

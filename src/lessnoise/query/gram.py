@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._common import settle
+from lessnoise._common import round_up, settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
@@ -108,10 +108,10 @@ class Gram(NumericQuery):
         largest, l1, apart = self._extent()
         if neighbours is Neighbours.REPLACE:
             # Squares are never negative, so one of them alone cannot change by more than the larger.
-            frobenius = largest if size == 1 else Fraction(whole_sums.norm_up([whole_sums.round_up(largest)] * 2))
+            frobenius = largest if size == 1 else Fraction(whole_sums.norm_up([round_up(largest)] * 2))
             largest, l1 = min(frobenius, apart[0]), min(size * frobenius, apart[1])
         entry = whole_sums.SPACING * Fraction(self._step) ** 2
-        return Norms(whole_sums.round_up(largest + size * entry), whole_sums.round_up(l1 + size * size * entry))
+        return Norms(round_up(largest + size * entry), round_up(l1 + size * size * entry))
 
     def _extent(self) -> tuple[Fraction, Fraction, tuple[Fraction, Fraction]]:
         """Largest l2 and l1 norm of x x^T; and bounds on a difference of two from the range of each entry."""
@@ -123,7 +123,7 @@ class Gram(NumericQuery):
         square = max(low * low, high * high)
         products = (Fraction(0), low * low, low * high, high * high)
         width = max(products) - min(products)  # of an entry off the diagonal; a dropped row counts 0
-        entries = [whole_sums.round_up(square)] * size + [whole_sums.round_up(width)] * (size * (size - 1))
+        entries = [round_up(square)] * size + [round_up(width)] * (size * (size - 1))
         apart = whole_sums.norm_up(entries) if size <= 64 else _norm(entries)
         return size * square, size * size * square, (Fraction(apart), size * square + size * (size - 1) * width)
 
@@ -206,12 +206,12 @@ class SecondMoments(Gram):
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """As for a Gram matrix: |z|^2 is at most norm^2 + 2; the counts are never rounded."""
         assert self.norm is not None
-        size, largest, step = len(self.names), whole_sums.round_up(Fraction(self.norm) ** 2 + 2), Fraction(self._step)
+        size, largest, step = len(self.names), round_up(Fraction(self.norm) ** 2 + 2), Fraction(self._step)
         one = neighbours is Neighbours.ADD_REMOVE
         l2 = Fraction(largest if one else whole_sums.norm_up([largest, largest]))
         l1 = (1 if one else 2) * (size + 2) * Fraction(largest)
         lost = whole_sums.SPACING * size * (size * step**2 + 4 * step)  # in the l1 norm, so in the l2 norm, too
-        return Norms(whole_sums.round_up(l2 + lost), whole_sums.round_up(l1 + lost))
+        return Norms(round_up(l2 + lost), round_up(l1 + lost))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; rows have no box, but ``ends`` of their own."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._common import settle
+from lessnoise._common import round_up, settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
@@ -72,10 +72,10 @@ class Sum(NumericQuery):
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """The farthest corner of the box; if replaced, its diagonal if that is longer."""
         corner, widths = self._changes()
-        added = Norms(whole_sums.norm_up(corner), whole_sums.round_up(sum(map(Fraction, corner), Fraction(0))))
+        added = Norms(whole_sums.norm_up(corner), round_up(sum(map(Fraction, corner), Fraction(0))))
         if neighbours is Neighbours.ADD_REMOVE:
             return added
-        l1 = whole_sums.round_up(sum(map(Fraction, widths), Fraction(0)))
+        l1 = round_up(sum(map(Fraction, widths), Fraction(0)))
         return Norms(max(added.l2, whole_sums.norm_up(widths)), max(added.l1, l1))
 
     def _changes(self) -> tuple[list[float], list[float]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise._common import root_up
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -95,17 +96,4 @@ def norm_up(values: Iterable[float]) -> float:
     >>> norm_up([3.0, 4.0]), norm_up([1.0, 1.0]) == 2**0.5
     (5.0, True)
     """
-    numbers = list(values)
-    square = sum((Fraction(value) ** 2 for value in numbers), Fraction(0))
-    root = math.hypot(*numbers)  # within a few steps of the root, at any size
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    while root > 0.0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
-        root = math.nextafter(root, 0.0)
-    return root
-
-
-def round_up(value: Fraction) -> float:
-    """The smallest float that is at least ``value``."""
-    result = float(value)
-    return result if Fraction(result) >= value else math.nextafter(result, math.inf)
+    return root_up(sum((Fraction(value) ** 2 for value in values), Fraction(0)))

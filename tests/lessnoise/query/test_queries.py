@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lessnoise import InvalidInput
+from lessnoise._common import round_up
 from lessnoise.query import Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.query.axis import EvenRule
-from lessnoise.query.whole_sums import add, grid_step, norm_up, round_up
+from lessnoise.query.whole_sums import add, grid_step, norm_up
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
