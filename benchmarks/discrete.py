@@ -18,7 +18,7 @@ from clock import median_seconds
 from lessnoise.mechanism.curve import delta_of
 from lessnoise.mechanism.families.block_sampler import BlockSampler
 from lessnoise.mechanism.families.discrete_gaussian import DiscreteGaussian, discrete_gaussian
-from lessnoise.mechanism.families.discrete_sampler import _Bell
+from lessnoise.mechanism.families.discrete_sampler import blocks_of
 from lessnoise.mechanism.sampling import draw_noise
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def main() -> None:
     for sigma in (0.3, 1.0, 4.0, 100.0, 1000.0, 1e6, 1e9):
         variance = Fraction(sigma) ** 2
         law = DiscreteGaussian(variance.numerator, variance.denominator)
-        table = median_seconds(lambda law=law: BlockSampler.of(_Bell.of(law)))
+        table = median_seconds(lambda law=law: BlockSampler.of(blocks_of(law)))
         ours = median_seconds(lambda law=law: draw_noise(law, (OURS,))) / OURS
         line = f"{sigma:10g} {1e3 * table:9.1f} {1e9 * ours:9.1f}"
         if peer:

@@ -23,14 +23,15 @@ How long a draw takes depends on the random digits, never on the value that the 
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -43,23 +44,6 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16  # values per step: the working set stays in cache and memory stays bounded
 _GUIDE_BITS = 16
 _UNDECIDED = np.uint16(2**16 - 1)
-
-
-class Blocks(Protocol):
-    """What the sampler asks of a law."""
-
-    @property
-    def shift(self) -> int:
-        """The s of the block width 2^s."""
-
-    def sums(self, bits: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
-        """Below and above, in one unit: the weights of blocks 0..b for each b, and of all blocks.
-
-        The blocks listed weigh all but less than 2^(-bits - 8). With W = 1, block 0 has half its weight.
-        """
-
-    def exponent(self, block: int, offset: int) -> Fraction:
-        """The g of an offset in a block; it grows with the offset, and its largest value with the block."""
 
 
 def exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
@@ -91,6 +75,46 @@ def exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
 def shift_up(value: int, bits: int) -> int:
     """Value / 2^bits, rounded up."""
     return -(-value >> bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A law with -ln P(y)/P(0) = linear |y| + square y^2, in blocks of 2^shift magnitudes."""
+
+    linear: Fraction
+    square: Fraction
+    shift: int
+
+    def sums(self, bits: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+        """Below and above, in one unit: the weights of blocks 0..b for each b, and of all blocks.
+
+        Weights are computed as w_(b+1) = w_b v_b, v_(b+1) = v_b u, with v_0 = e^-(linear W + square W^2) and
+        u = e^-(2 square W^2), twice: all products rounded down, and all rounded up, on integers that count units of
+        2^-128 or finer. The sums of those are below and above the sums of the weights, whatever the rounding did. The
+        blocks beyond those listed weigh at most w_K/(1 - v_K), because v does not rise, and that is less than
+        2^(-bits - 8). With W = 1, block 0 has half its weight.
+        """
+        p, width = bits + 64, 1 << self.shift
+        first, bend = self.exponent(0, width), 2 * self.square * width**2
+        step_low, step_high = exp_bounds(first.numerator, first.denominator, p)
+        bend_low, bend_high = exp_bounds(bend.numerator, bend.denominator, p)
+        bend_high = min(bend_high, 1 << p)
+        weight_low = weight_high = 1 << p
+        sum_low = sum_high = -(1 << (p - 1)) if self.shift == 0 else 0
+        sums: list[tuple[int, int]] = []
+        while True:
+            sum_low, sum_high = sum_low + weight_low, sum_high + weight_high
+            sums.append((sum_low, sum_high))
+            weight_low, weight_high = (weight_low * step_low) >> p, shift_up(weight_high * step_high, p)
+            step_low, step_high = (step_low * bend_low) >> p, shift_up(step_high * bend_high, p)
+            if weight_high >> (p - bits - 16) == 0:
+                rest = (weight_high << p) // ((1 << p) - step_high) + 1  # rounded up
+                if rest >> (p - bits - 10) == 0:
+                    return sums, (sum_low, sum_high + rest)
+
+    def exponent(self, block: int, offset: int) -> Fraction:
+        """The g of an offset in a block: it grows with the offset, and never falls from block to block."""
+        return self.linear * offset + self.square * (offset * ((block << (self.shift + 1)) + offset))
 
 
 def straddling_words(blocks: Blocks, bits: int) -> tuple[list[int], list[int]]:
@@ -195,9 +219,16 @@ class BlockSampler:
         exponent = self.law.exponent(block, offset)
         return bernoulli_exp(digits, 63 - self.shift, exponent.numerator, exponent.denominator, source)
 
-    def draw(self, count: int, source: Sequence) -> Iterator[Integers]:
-        """Independent draws, exactly, part by part."""
+    def draw(
+        self, count: int, source: Sequence, finish: Callable[[Integers, Sequence], Integers] | None = None
+    ) -> Iterator[Integers]:
+        """Independent draws, exactly, part by part; ``finish`` may drop or replace some of each part."""
         while count:
             values = self.values(min(_CHUNK, count), source)
+            if finish is not None:
+                values = finish(values, source)
             yield values
             count -= len(values)
+
+
+sampler_of = functools.lru_cache(maxsize=64)(BlockSampler.of)

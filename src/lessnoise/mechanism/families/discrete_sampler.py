@@ -2,16 +2,11 @@ r"""The discrete Gaussian on the integers, as blocks of magnitudes for the exact
 
 The law has P(x) proportional to exp(-x^2/(2 sigma^2)) over the integers x, with sigma^2 a ratio of integers.
 
-How it is drawn is in ``block_sampler.py``. Here W = 2^s (s = 0 below sigma = 1024; else sigma/W is in [512, 1024)), and
-block b weighs q^(b^2), q = exp(-W^2/(2 sigma^2)). Weights are computed as w_(b+1) = w_b v_b, v_(b+1) = v_b q^2, twice:
-all products rounded down, and all rounded up, on integers that count units of 2^-128 or finer. The sums of those are
-below and above the sums of the weights, whatever the rounding did. The blocks beyond the table weigh at most
-w_K/(1 - v_K), because v falls, and the total is bracketed accordingly.
+How it is drawn is in ``block_sampler.py``.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,16 +19,12 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
-from lessnoise.mechanism.families.block_sampler import BlockSampler, exp_bounds, shift_up
+from lessnoise.mechanism.families.block_sampler import Blocks, sampler_of
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.sampling import noise_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
-
-    from lessnoise.noise import Sequence
 
     Integers = NDArray[np.int64]
 
@@ -143,55 +134,12 @@ def integer_array(value: ArrayLike, shape: tuple[int, ...], name: str = "value")
 # Noise.
 
 
-@dataclass(frozen=True, slots=True)
-class _Bell:
-    """The blocks of a law."""
-
-    variance: Fraction  # sigma^2
-    shift: int
-
-    @classmethod
-    def of(cls, law: DiscreteGaussian) -> _Bell:
-        return cls(
-            law.variance_parameter,
-            max(0, math.isqrt(law.numerator // law.denominator).bit_length() - _BLOCK_BITS),
-        )
-
-    def sums(self, bits: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
-        """Cumulative weights, below and above, until the rest is nothing."""
-        p = bits + 64
-        step = Fraction(1 << (2 * self.shift)) / (2 * self.variance)
-        step_low, step_high = exp_bounds(step.numerator, step.denominator, p)  # v_0 = q
-        square_low, square_high = (step_low * step_low) >> p, shift_up(step_high * step_high, p)
-        weight_low = weight_high = 1 << p
-        sum_low = sum_high = -(1 << (p - 1)) if self.shift == 0 else 0  # half the weight of zero, when it is a block
-        sums: list[tuple[int, int]] = []
-        while True:
-            sum_low += weight_low
-            sum_high += weight_high
-            sums.append((sum_low, sum_high))
-            weight_low, weight_high = (weight_low * step_low) >> p, shift_up(weight_high * step_high, p)
-            step_low, step_high = (step_low * square_low) >> p, shift_up(step_high * square_high, p)
-            if weight_high >> (p - bits - 16) == 0:
-                rest = (weight_high << p) // ((1 << p) - step_high) + 1  # w_K/(1 - v_K), rounded up
-                if rest >> (p - bits - 10) == 0:
-                    return sums, (sum_low, sum_high + rest)
-
-    def exponent(self, block: int, offset: int) -> Fraction:
-        """(y^2 - (bW)^2)/(2 sigma^2)."""
-        return Fraction(offset * ((block << (self.shift + 1)) + offset)) / (2 * self.variance)
-
-
-_sampler = functools.lru_cache(maxsize=64)(lambda law: BlockSampler.of(_Bell.of(law)))
+def blocks_of(law: DiscreteGaussian) -> Blocks:
+    """The law in blocks: one magnitude each below sigma = 1024, else sigma/1024 to sigma/512."""
+    shift = max(0, math.isqrt(law.numerator // law.denominator).bit_length() - _BLOCK_BITS)
+    return Blocks(Fraction(0), 1 / (2 * law.variance_parameter), shift)
 
 
 @noise_form.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> noise_engine.Integers:
-    _sampler(law)  # its table, before a release begins
-    return noise_engine.Integers(functools.partial(draw_integers, law))
-
-
-def draw_integers(law: DiscreteGaussian, count: int, source: Sequence) -> Iterator[Integers]:
-    """Independent draws, exactly, part by part."""
-    sampler: BlockSampler = _sampler(law)
-    return sampler.draw(count, source)
+    return noise_engine.Integers(sampler_of(blocks_of(law)).draw)  # its table is made before a release begins

@@ -38,7 +38,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
-from lessnoise.mechanism.families.block_sampler import BlockSampler, exp_bounds, shift_up
+from lessnoise.mechanism.families.block_sampler import Blocks, sampler_of
 from lessnoise.mechanism.law import Laplace, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
@@ -47,14 +47,11 @@ from lessnoise.mechanism.sampling import noise_form
 from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
-    from lessnoise._common import Array, Shape
+    from lessnoise._common import Array, IntArray, Shape
     from lessnoise.noise import Sequence
 
-    Integers = NDArray[np.int64]
 
 SMALLEST_RATE, LARGEST_RATE = 2.0**-40, 700.0
 _ROUNDING = 1e-12  # relative, of the closed forms below
@@ -262,60 +259,24 @@ def _(law: Geometric, dimension: int, probability: float) -> float:
 # Noise.
 
 
-@dataclass(frozen=True, slots=True)
-class _Falling:
-    """The blocks of a law that falls by e^rate a step for ever: each weighs q = e^(-rate W) of the one before."""
-
-    rate: Fraction
-    shift: int
-
-    @classmethod
-    def of(cls, law: Geometric) -> _Falling:
-        return cls(Fraction(law.rate), max(0, -8 - math.frexp(law.rate)[1]))  # rate W is at most 2^-8 if W > 1
-
-    def sums(self, bits: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
-        """Cumulative weights, with products rounded down and up, until the rest, w_K/(1 - q), is nothing."""
-        p = bits + 64
-        low, high = exp_bounds(self.rate.numerator << self.shift, self.rate.denominator, p)
-        weight_low = weight_high = 1 << p
-        sum_low = sum_high = -(1 << (p - 1)) if self.shift == 0 else 0  # half the weight of zero, when it is a block
-        sums: list[tuple[int, int]] = []
-        while True:
-            sum_low, sum_high = sum_low + weight_low, sum_high + weight_high
-            sums.append((sum_low, sum_high))
-            weight_low, weight_high = (weight_low * low) >> p, shift_up(weight_high * high, p)
-            rest = (weight_high << p) // ((1 << p) - high) + 1
-            if rest >> (p - bits - 10) == 0:
-                return sums, (sum_low, sum_high + rest)
-
-    def exponent(self, block: int, offset: int) -> Fraction:
-        """Rate times the offset, whatever the block."""
-        return self.rate * offset
-
-
-_sampler = functools.lru_cache(maxsize=64)(lambda law: BlockSampler.of(_Falling.of(law)))
+def blocks_of(law: Geometric) -> Blocks:
+    """The law without end in blocks: of one magnitude each, or such that rate W is at most 2^-8."""
+    return Blocks(Fraction(law.rate), Fraction(0), max(0, -8 - math.frexp(law.rate)[1]))
 
 
 @noise_form.register(Geometric)
 def _(law: Geometric, shape: tuple[int, ...]) -> noise_engine.Integers:
-    _sampler(law)  # its table, before a release begins
-    return noise_engine.Integers(functools.partial(draw_geometric, law))
+    finish = None if law.reach is None else functools.partial(_ended, law)
+    return noise_engine.Integers(functools.partial(sampler_of(blocks_of(law)).draw, finish=finish))
 
 
-def draw_geometric(law: Geometric, count: int, source: Sequence) -> Iterator[Integers]:
-    """Independent draws, exactly, part by part: of the law without end, kept up to K, or else +-(K + 1)."""
-    sampler: BlockSampler = _sampler(law)
-    if law.reach is None:
-        yield from sampler.draw(count, source)
-        return
-    while count:
-        values = sampler.values(min(1 << 16, count), source)
-        values = values[np.abs(values) <= law.reach]
-        ends = np.flatnonzero(_at_the_end(law, len(values), source))
-        if ends.size:
-            values[ends] = np.where(source.words(ends.size) >> np.uint64(63) != 0, law.reach + 1, -law.reach - 1)
-        yield values
-        count -= len(values)
+def _ended(law: Geometric, values: IntArray, source: Sequence) -> IntArray:
+    """Draws of the law without end: those up to K are kept, and each of them gives way to +-(K + 1) now and then."""
+    assert law.reach is not None
+    kept = values[np.abs(values) <= law.reach]
+    ends = np.flatnonzero(_at_the_end(law, len(kept), source))
+    kept[ends] = np.where(source.words(ends.size) >> np.uint64(63) != 0, law.reach + 1, -law.reach - 1)
+    return kept
 
 
 def _at_the_end(law: Geometric, count: int, source: Sequence) -> NDArray[np.bool_]:

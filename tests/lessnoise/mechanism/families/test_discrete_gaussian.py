@@ -145,7 +145,7 @@ class Script:
 
 @functools.cache
 def block_weights(law):
-    shift = sampler._Bell.of(law).shift
+    shift = sampler.blocks_of(law).shift
     rate = mp.mpf(law.denominator) * 4**shift / (2 * mp.mpf(law.numerator))
     last = math.ceil(math.sqrt(150 / float(rate))) + 2
     weights = [mp.exp(-rate * b * b) for b in range(last)]
@@ -188,7 +188,7 @@ def test_cryptographic_draws_follow_the_law_too(variance):
 def test_the_block_path_integer_by_integer(monkeypatch, block_bits, variance):
     """Wide blocks at a small sigma: many rejections, and every integer has its own count."""
     monkeypatch.setattr(sampler, "_BLOCK_BITS", block_bits)
-    machine = blocks.BlockSampler.of(sampler._Bell.of(law_of(variance)))
+    machine = blocks.BlockSampler.of(sampler.blocks_of(law_of(variance)))
     assert machine.shift >= 1
     source = Stream.of(np.random.default_rng(3)).claim().sequence()
     values = np.concatenate([machine.values(50000, source) for _ in range(6)])
@@ -236,7 +236,7 @@ def test_exponential_bounds(numerator, denominator, bits):
 def test_table_brackets_the_cumulative_probabilities(variance):
     law = law_of(variance)
     for bits in (64, 128):
-        first, last = blocks.straddling_words(sampler._Bell.of(law), bits)
+        first, last = blocks.straddling_words(sampler.blocks_of(law), bits)
         assert all(0 <= low <= high < 2**bits for low, high in zip(first, last, strict=True))
         for block in {0, 1, len(first) // 5, len(first) // 2, len(first) - 1} & set(range(len(first))):
             with mp.workprec(300):
@@ -250,7 +250,7 @@ def test_table_brackets_the_cumulative_probabilities(variance):
 @pytest.mark.parametrize("variance", [Fraction(1), Fraction(50), Fraction(5 * 10**6)])
 def test_ambiguous_words_are_settled_by_further_digits(variance):
     law = law_of(variance)
-    machine = sampler._sampler(law)
+    machine = blocks.sampler_of(sampler.blocks_of(law))
     for block in (0, 3, len(machine.first) // 10):
         word = int(machine.first[block])
         with mp.workprec(300):
@@ -267,7 +267,7 @@ def test_ambiguous_words_are_settled_by_further_digits(variance):
 def test_words_around_every_threshold_agree_with_the_search():
     """The guide table, the search and exact arithmetic choose the same block."""
     law = law_of(Fraction(10))
-    machine = sampler._sampler(law)
+    machine = blocks.sampler_of(sampler.blocks_of(law))
     bounds = [cumulative(law, block) for block in range(15)]
     for block, word in itertools.product(range(15), (-2, -1, 1, 2)):
         chosen = int(machine.first[block]) + word
@@ -283,10 +283,10 @@ def test_words_around_every_threshold_agree_with_the_search():
 def test_the_tail_is_not_cut(variance):
     """A uniform within 2^-192 of 1 lies far beyond the table, and gets the block that its digits mean."""
     law = law_of(variance)
-    machine = sampler._sampler(law)
+    machine = blocks.sampler_of(sampler.blocks_of(law))
     (block,) = machine.blocks(1, Script(ALL_ONES, ALL_ONES, ALL_ONES, 0, 5))
     assert block >= len(machine.first)
-    width = 2 ** sampler._Bell.of(law).shift
+    width = 2 ** sampler.blocks_of(law).shift
     # The tail beyond z deviations is about e^(-z^2/2): z = sqrt(2 ln 2^192).
     assert width * block == pytest.approx(16.1 * math.sqrt(variance), rel=0.08, abs=1.0)
     # On the block path such a block has no ready bound, and its offset is settled exactly.
@@ -316,7 +316,7 @@ def test_bernoulli_exp_is_exact():
 
 def test_sure_bounds_are_below_the_acceptance_probability():
     for variance in (Fraction(1024**2), Fraction(10**12), Fraction(2**112)):
-        machine = sampler._sampler(law_of(variance))
+        machine = blocks.sampler_of(sampler.blocks_of(law_of(variance)))
         width, bits = 2**machine.shift, 63 - machine.shift
         for block in (0, 1, 1000, len(machine.sure) - 1):
             worst = (width - 1) * (2 * block * width + width - 1) / (2 * variance)
