@@ -15,7 +15,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 ORDERS = (1, 2, math.inf)
 _KINDS: dict[str, type[Changes]] = {}
@@ -102,6 +102,8 @@ class Changes(ABC):
     kind: ClassVar[str]
     whole: bool = False
     """Every change is made of whole numbers."""
+    one_sided: bool = False
+    """No change moves some entries up and others down."""
 
     def __init_subclass__(cls) -> None:
         _KINDS[cls.kind] = cls
@@ -119,6 +121,10 @@ class Changes(ABC):
     def single(self, dimension: int) -> float:
         """Every entry alone can change by this much, rounded down: what lower bounds on the noise start from."""
 
+    @abstractmethod
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whether one individual can change the entries by these numbers."""
+
     def majorant(self, dimension: int) -> Moves | None:
         """The change whose largest entries add up to most, however many of them: noise hides it worst if it is Laplace.
 
@@ -132,6 +138,9 @@ class Changes(ABC):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:  # noqa: B027
         """Raise InvalidInput if the set is not one of changes of arrays of this shape."""
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:  # noqa: B027
+        """Raise InvalidInput if the set was stated for another relation."""
 
     def scaled(self, factor: float) -> Changes:
         """Every change multiplied by a factor."""
@@ -178,9 +187,18 @@ class Scaled(Changes):
         """Whole numbers times a whole number."""
         return self.changes.whole and self.factor.is_integer()
 
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """As of the set."""
+        return self.changes.one_sided
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """As of the set."""
         self.changes.check_shape(shape)
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
+        """As of the set."""
+        self.changes.check_neighbours(neighbours)
 
     def _power(self, order: float, dimension: int) -> Fraction:
         return self.changes._power(order, dimension) * Fraction(self.factor) ** (2 if order == 2 else 1)
@@ -188,6 +206,10 @@ class Scaled(Changes):
     def single(self, dimension: int) -> float:
         """The set's own, multiplied."""
         return math.nextafter(self.changes.single(dimension) * self.factor, 0.0)
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whether the set has it, divided by the factor, within rounding."""
+        return self.changes.contains([_settled(entry / self.factor, self.changes.whole) for entry in change])
 
     def majorant(self, dimension: int) -> Moves | None:
         """The set's own, multiplied."""
@@ -220,10 +242,20 @@ class Joined(Changes):
         """All of them are."""
         return all(one.whole for one in self.sets)
 
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """All of them are."""
+        return all(one.one_sided for one in self.sets)
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """As of every set."""
         for one in self.sets:
             one.check_shape(shape)
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
+        """As of every set."""
+        for one in self.sets:
+            one.check_neighbours(neighbours)
 
     def _power(self, order: float, dimension: int) -> Fraction:
         return max(one._power(order, dimension) for one in self.sets)
@@ -231,6 +263,10 @@ class Joined(Changes):
     def single(self, dimension: int) -> float:
         """The largest of the sets' own."""
         return max(one.single(dimension) for one in self.sets)
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whether any of the sets has it."""
+        return any(one.contains(change) for one in self.sets)
 
     def majorant(self, dimension: int) -> Moves | None:
         """That of one of the sets, if it is above those of all others."""
@@ -242,6 +278,14 @@ class Joined(Changes):
 
     def __str__(self) -> str:
         return " or ".join(f"({one})" for one in self.sets)
+
+
+ROUNDING = 1e-8  # relative: a length typed as 1.41421356 is meant to be the square root of 2
+
+
+def _settled(entry: float, whole: bool) -> float:
+    """A quotient that is a whole number but for rounding."""
+    return float(round(entry)) if whole and abs(entry - round(entry)) < ROUNDING * max(abs(entry), 1.0) else entry
 
 
 def first_above(found: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> Moves | None:

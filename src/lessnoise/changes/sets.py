@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lessnoise import validation
 from lessnoise._common import root_up, settle
-from lessnoise.changes.base import ORDERS, Changes, Moves, first_above
+from lessnoise.changes.base import ORDERS, ROUNDING, Changes, Moves, first_above
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _MOST_CELLS = 1000
 
@@ -43,6 +46,12 @@ class Ball(Changes):
     def single(self, dimension: int) -> float:
         """The radius: a change may lie in one entry."""
         return self.radius
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whether its norm is at most the radius, within rounding."""
+        moves = Moves.of(change)
+        size = 0.0 if not moves.sizes else moves.sizes[0][0] if self.order == math.inf else moves.norm(self.order)
+        return size <= self.radius * (1.0 + ROUNDING)
 
     def majorant(self, dimension: int) -> Moves | None:
         """All in one entry for norm 1, all entries for norm inf."""
@@ -81,6 +90,18 @@ class Counts(Changes):
                     f"per_cell={self.per_cell} is above rows={self.rows}: a cell cannot get more rows than there are."
                 )
 
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """Rows are added, or taken away, unless some are replaced."""
+        return self.neighbours is Neighbours.ADD_REMOVE
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
+        """The relation that the rows were stated for."""
+        if neighbours is not self.neighbours:
+            raise InvalidInput(
+                f"neighbours={neighbours.value!r} is not that of the changes ({self}): state both for one relation."
+            )
+
     def _power(self, order: float, dimension: int) -> Fraction:
         if self.neighbours is Neighbours.ADD_REMOVE or order == math.inf:  # a cell: rows that leave, or rows that enter
             return Fraction(self._packed(order, dimension))
@@ -105,6 +126,13 @@ class Counts(Changes):
     def single(self, dimension: int) -> float:
         """As many rows as one cell may get."""
         return float(self._most)
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whole numbers that keep the limits."""
+        up, down = sum(entry for entry in change if entry > 0), -sum(entry for entry in change if entry < 0)
+        limits = max(up, down) <= self.rows and max(map(abs, change), default=0.0) <= self._most
+        apart = self.neighbours is Neighbours.REPLACE or min(up, down) == 0
+        return limits and apart and all(float(entry).is_integer() for entry in change)
 
     def majorant(self, dimension: int) -> Moves:
         """As many full cells as there can be, and the rest in one more; twice that if rows are replaced."""
@@ -138,6 +166,7 @@ class Corner(Changes):
     bounds: float | tuple[float, ...]
 
     kind: ClassVar[str] = "corner"
+    one_sided: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         if isinstance(self.bounds, (list, tuple)):
@@ -166,6 +195,13 @@ class Corner(Changes):
     def single(self, dimension: int) -> float:
         """The smallest bound."""
         return min(self.bounds) if isinstance(self.bounds, tuple) else self.bounds
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """All up or all down, within the bounds."""
+        bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
+        if len(bounds) != len(change) or min(change) < 0.0 < max(change):
+            return False
+        return all(abs(entry) <= bound * (1.0 + ROUNDING) for entry, bound in zip(change, bounds, strict=True))
 
     def majorant(self, dimension: int) -> Moves:
         """All entries by their bounds."""
@@ -207,6 +243,11 @@ class Listed(Changes):
         """All entries are whole numbers."""
         return all(entry.is_integer() for vector in self.vectors for entry in vector)
 
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """No vector has entries of both signs."""
+        return all(min(vector) >= 0.0 or max(vector) <= 0.0 for vector in self.vectors)
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Vectors of as many entries."""
         if len(self.vectors[0]) != math.prod(shape):
@@ -229,6 +270,11 @@ class Listed(Changes):
             if len(changed) == 1:
                 alone[changed[0]] = max(alone[changed[0]], abs(vector[changed[0]]))
         return min(alone)
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """One of the vectors, or its opposite, or none."""
+        given = tuple(map(float, change))
+        return not any(given) or given in self.vectors or tuple(-entry for entry in given) in self.vectors
 
     def majorant(self, dimension: int) -> Moves | None:
         """One of the vectors, if it is above all others."""

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from lessnoise._later import offers
+from lessnoise.changes import Moves
 from lessnoise.composition.accountant import Accountant
 from lessnoise.composition.curve_points import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
@@ -25,7 +27,7 @@ from lessnoise.mechanism import (
     epsilon_of,
     gaussian_delta,
     invert_curve,
-    law_pure_epsilon,
+    pure_epsilon_of,
     worst_mu,
 )
 
@@ -40,19 +42,28 @@ class Step(NamedTuple):
 
     law: Law
     dimension: int
-    sensitivity: float
+    shift: float | Moves
     rate: float
     times: int
 
     @property
     def mu(self) -> tuple[float, float] | None:
         """Ends of mu of a Gaussian on all the data; None for all others."""
-        return None if self.rate < 1.0 else mu_range(self.law, self.dimension, self.sensitivity)
+        if self.rate < 1.0 or isinstance(self.shift, Moves):
+            return None
+        return mu_range(self.law, self.dimension, self.shift)
+
+    @property
+    def by_entry(self) -> list[Step]:
+        """Independent entries that change together are as many steps of one entry each."""
+        if not isinstance(self.shift, Moves) or self.rate < 1.0:
+            return [self]
+        return [Step(self.law, 1, size, 1.0, count * self.times) for size, count in self.shift.sizes]
 
     @property
     def pure_epsilon(self) -> float:
         """The largest loss of one step, rounded up: with sampling ln(1 + q (e^eps - 1))."""
-        pure = law_pure_epsilon(self.law, self.dimension, self.sensitivity)
+        pure = pure_epsilon_of(self.law, self.dimension, self.shift)
         if self.rate == 1.0 or pure == math.inf:
             return pure
         if pure > 700.0:  # ln(q e^eps + 1)
@@ -74,7 +85,7 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
         return Bracket(0.0, 0.0)
     single = _single(steps)
     if single is not None:
-        return delta_of(single.law, single.dimension, single.sensitivity, epsilon)
+        return delta_of(single.law, single.dimension, single.shift, epsilon)
     normal = _all_gaussian(steps)
     if normal is not None:
         return normal.delta(epsilon)
@@ -101,10 +112,22 @@ def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
         return Bracket(pure * (1.0 - 1e-13) if math.isfinite(pure) else pure, pure)
     single = _single(steps)
     if single is not None:
-        return epsilon_of(single.law, single.dimension, single.sensitivity, delta)
+        return epsilon_of(single.law, single.dimension, single.shift, delta)
     normal = _all_gaussian(steps)
     found = accountant_of(steps).epsilon(delta) if normal is None else normal.epsilon(delta)
     return Bracket(min(found.lower, pure), min(found.upper, pure))
+
+
+@offers("delta of entries")
+def delta_of_entries(law: Law, moves: Moves, epsilon: float) -> Bracket:
+    """Delta of independent entries that change together: a composition of single entries."""
+    return delta_of_steps(tuple(Step(law, 1, moves, 1.0, 1).by_entry), epsilon)
+
+
+@offers("epsilon of entries")
+def epsilon_of_entries(law: Law, moves: Moves, delta: float) -> Bracket:
+    """The same for epsilon."""
+    return epsilon_of_steps(tuple(Step(law, 1, moves, 1.0, 1).by_entry), delta)
 
 
 def accountant_of(steps: tuple[Step, ...]) -> Accountant:
@@ -113,7 +136,7 @@ def accountant_of(steps: tuple[Step, ...]) -> Accountant:
     A fresh one for every question, so that no answer depends on what was asked before; points of curves are kept.
     """
     samples = [
-        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.sensitivity), step.rate, step.times)
+        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.shift), step.rate, step.times)
         for step in steps
         if step.mu is None
     ]
