@@ -139,8 +139,21 @@ class Changes(ABC):
     def check_shape(self, shape: tuple[int, ...]) -> None:  # noqa: B027
         """Raise InvalidInput if the set is not one of changes of arrays of this shape."""
 
-    def check_neighbours(self, neighbours: Neighbours) -> None:  # noqa: B027
+    @property
+    def relation(self) -> Neighbours | None:
+        """The relation that the set was stated for; None if it fits any."""
+        return None
+
+    def check_neighbours(self, neighbours: Neighbours) -> None:
         """Raise InvalidInput if the set was stated for another relation."""
+        if self.relation not in (None, neighbours):
+            raise InvalidInput(
+                f"neighbours={neighbours.value!r} is not that of the changes ({self}): state both for one relation."
+            )
+
+    def inner_radius(self, dimension: int) -> float:
+        """The radius of an l2 ball in the set: lower bounds for that ball hold for the set."""
+        return self.single(dimension) if dimension == 1 else 0.0
 
     def scaled(self, factor: float) -> Changes:
         """Every change multiplied by a factor."""
@@ -196,9 +209,14 @@ class Scaled(Changes):
         """As of the set."""
         self.changes.check_shape(shape)
 
-    def check_neighbours(self, neighbours: Neighbours) -> None:
-        """As of the set."""
-        self.changes.check_neighbours(neighbours)
+    @property
+    def relation(self) -> Neighbours | None:
+        """That of the set."""
+        return self.changes.relation
+
+    def inner_radius(self, dimension: int) -> float:
+        """The set's own, multiplied."""
+        return math.nextafter(self.changes.inner_radius(dimension) * self.factor, 0.0)
 
     def _power(self, order: float, dimension: int) -> Fraction:
         return self.changes._power(order, dimension) * Fraction(self.factor) ** (2 if order == 2 else 1)
@@ -235,6 +253,10 @@ class Joined(Changes):
 
     def __post_init__(self) -> None:
         sets = tuple(read_changes(one) for one in validation.entries("sets", list(self.sets)))
+        if not sets:
+            raise InvalidInput("sets=() is empty: join at least one set of changes.")
+        if len({one.relation for one in sets if one.relation is not None}) > 1:
+            raise InvalidInput(f"sets={sets} are stated for different relations: join sets of one relation.")
         settle(self, sets=sets)
 
     @property
@@ -252,10 +274,14 @@ class Joined(Changes):
         for one in self.sets:
             one.check_shape(shape)
 
-    def check_neighbours(self, neighbours: Neighbours) -> None:
-        """As of every set."""
-        for one in self.sets:
-            one.check_neighbours(neighbours)
+    @property
+    def relation(self) -> Neighbours | None:
+        """The one that any of the sets was stated for."""
+        return next((one.relation for one in self.sets if one.relation is not None), None)
+
+    def inner_radius(self, dimension: int) -> float:
+        """The largest of the sets' own."""
+        return max(one.inner_radius(dimension) for one in self.sets)
 
     def _power(self, order: float, dimension: int) -> Fraction:
         return max(one._power(order, dimension) for one in self.sets)

@@ -47,6 +47,10 @@ class Ball(Changes):
         """The radius: a change may lie in one entry."""
         return self.radius
 
+    def inner_radius(self, dimension: int) -> float:
+        """The radius, unless the ball has corners at the axes."""
+        return self.radius if self.order != 1 or dimension == 1 else 0.0
+
     def contains(self, change: Sequence[float]) -> bool:
         """Whether its norm is at most the radius, within rounding."""
         moves = Moves.of(change)
@@ -95,12 +99,10 @@ class Counts(Changes):
         """Rows are added, or taken away, unless some are replaced."""
         return self.neighbours is Neighbours.ADD_REMOVE
 
-    def check_neighbours(self, neighbours: Neighbours) -> None:
-        """The relation that the rows were stated for."""
-        if neighbours is not self.neighbours:
-            raise InvalidInput(
-                f"neighbours={neighbours.value!r} is not that of the changes ({self}): state both for one relation."
-            )
+    @property
+    def relation(self) -> Neighbours:
+        """The one that the rows were stated for."""
+        return self.neighbours
 
     def _power(self, order: float, dimension: int) -> Fraction:
         if self.neighbours is Neighbours.ADD_REMOVE or order == math.inf:  # a cell: rows that leave, or rows that enter

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from lessnoise._later import offers
 from lessnoise.changes import Moves
 from lessnoise.composition.accountant import Accountant
+from lessnoise.composition.coins import MOST_TOSSES, Coins
 from lessnoise.composition.curve_points import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism import (
     LARGEST_EPSILON,
     CorrelatedGaussian,
     GeneralizedGaussian,
+    Geometric,
     Law,
     MatrixGaussian,
     Radial,
@@ -86,10 +88,8 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
     single = _single(steps)
     if single is not None:
         return delta_of(single.law, single.dimension, single.shift, epsilon)
-    normal = _all_gaussian(steps)
-    if normal is not None:
-        return normal.delta(epsilon)
-    return accountant_of(steps).delta(epsilon)
+    known = _known(steps)
+    return accountant_of(steps).delta(epsilon) if known is None else known.delta(epsilon)
 
 
 @functools.lru_cache(maxsize=256)
@@ -98,7 +98,7 @@ def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
     """Whether all steps together are proved to be (epsilon, delta)-DP."""
     if epsilon >= pure_epsilon(steps):
         return True
-    if delta > 0.0 and _all_gaussian(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
+    if delta > 0.0 and _known(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
         return True
     return delta > 0.0 and delta_of_steps(steps, epsilon).upper <= delta
 
@@ -113,8 +113,8 @@ def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
     single = _single(steps)
     if single is not None:
         return epsilon_of(single.law, single.dimension, single.shift, delta)
-    normal = _all_gaussian(steps)
-    found = accountant_of(steps).epsilon(delta) if normal is None else normal.epsilon(delta)
+    known = _known(steps)
+    found = accountant_of(steps).epsilon(delta) if known is None else known.epsilon(delta)
     return Bracket(min(found.lower, pure), min(found.upper, pure))
 
 
@@ -153,10 +153,26 @@ def _single(steps: tuple[Step, ...]) -> Step | None:
     return steps[0] if len(steps) == 1 and steps[0].times == 1 and steps[0].rate == 1.0 else None
 
 
-def _all_gaussian(steps: tuple[Step, ...]) -> Normal | None:
-    """All steps as one Gaussian, if each is one."""
+def _known(steps: tuple[Step, ...]) -> Normal | Coins | None:
+    """All steps in closed form: as one Gaussian, if each is one, or as tosses of one coin."""
     known = [(step.mu, step.times) for step in steps if step.mu is not None]
-    return merged(known) if len(known) == len(steps) else None
+    if len(known) == len(steps):
+        return merged(known)
+    size = coin_of(steps[0].law, steps[0].shift)
+    tosses = sum(step.times for step in steps)
+    alike = all(step.law == steps[0].law and step.shift == steps[0].shift and step.rate == 1.0 for step in steps)
+    return Coins(size, tosses) if size is not None and alike and tosses <= MOST_TOSSES else None
+
+
+@functools.singledispatch
+def coin_of(law: Law, shift: float | Moves) -> float | None:
+    """The a of a law that loses +a or -a and nothing else; None for others."""
+    return None
+
+
+@coin_of.register(Geometric)
+def _(law: Geometric, shift: float | Moves) -> float | None:
+    return law.rate if shift == 1.0 and law.reach is None else None
 
 
 # Gaussians.
