@@ -11,8 +11,10 @@ from lessnoise.mechanism.builders import (
     zhao_gaussian,
 )
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
+from lessnoise.mechanism.choice import least_noise
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
+from lessnoise.mechanism.curve.coins import MOST_TOSSES, Coins
 from lessnoise.mechanism.curve.dispatch import (
     LARGEST_EPSILON,
     delta_of,
@@ -38,7 +40,7 @@ from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improv
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
+from lessnoise.mechanism.least.builder import LEAST_NOISE, loss_lower_bound
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
 from lessnoise.mechanism.mechanism import Mechanism
@@ -59,6 +61,8 @@ __all__ = [
     "CATALOGUE",
     "LARGEST_EPSILON",
     "LEAST_NOISE",
+    "MOST_TOSSES",
+    "Coins",
     "CorrelatedGaussian",
     "Dawa",
     "Deviations",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lessnoise.noise import Sequence
 
 
+LEAST_COUNT_NOISE = "least-count-noise"
 SMALLEST_RATE, LARGEST_RATE = 2.0**-40, 700.0
 _ROUNDING = 1e-12  # relative, of the closed forms below
 _DIGITS = 60
@@ -363,4 +364,4 @@ def geometric(
         )
     target = Request.of(epsilon, delta, sensitivity, sizes, relation)
     tail = math.nextafter(math.nextafter(target.reserved_delta, 0.0), 0.0)  # the bracket's last digits
-    return target.mechanism("least-count-noise", Geometric(target.epsilon, tail), OURS)
+    return target.mechanism(LEAST_COUNT_NOISE, Geometric(target.epsilon, tail), OURS)
