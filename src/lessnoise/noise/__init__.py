@@ -15,7 +15,7 @@ from lessnoise.noise.core import (
     prepare_streamed_integers,
 )
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
-from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
+from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid
 from lessnoise.noise.job import Behind
 from lessnoise.noise.machine import (
@@ -40,6 +40,7 @@ __all__ = [
     "KERNELS_LOADING",
     "Behind",
     "Bingham",
+    "CorrelatedIsotropic",
     "Form",
     "GammaRadius",
     "Grid",
