@@ -29,7 +29,7 @@ from lessnoise.noise.machine import (
     with_machine,
 )
 from lessnoise.noise.matrix import Matrix, WishartForm
-from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
+from lessnoise.noise.radius import GammaRadius, ListedRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
 from lessnoise.noise.staircase import StepRadius
 from lessnoise.noise.stream import Sequence, Stream
@@ -47,6 +47,7 @@ __all__ = [
     "Independent",
     "Integers",
     "Isotropic",
+    "ListedRadius",
     "Matrix",
     "NormalRadius",
     "Normals",
