@@ -211,7 +211,7 @@ Radius = NormalRadius | GammaRadius | ShellRadius | StepRadius | ListedRadius
 
 
 def _choose(weights: Sequence[float] | NDArray[np.float64], word: Word) -> int:
-    """i with probability weights[i] over the exact sum: by floats, and exactly where a uniform number is near an end."""
+    """i with probability weights[i] over the exact sum: by floats, and exactly where they do not tell."""
     sums = np.cumsum(weights)
     at = word.first * 2.0**-64 * float(sums[-1])
     found = int(np.searchsorted(sums, at, side="right"))
