@@ -4,6 +4,7 @@ Design, proof and measurements are in ``docs/theory/noise-engine.md``. A :class:
 noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.noise.stream.Stream` that serves one release.
 """
 
+from lessnoise.noise.bodies import UniformBody
 from lessnoise.noise.compiled import KERNELS_LOADING, compiled_kernels
 from lessnoise.noise.core import (
     add_noise,
@@ -14,7 +15,7 @@ from lessnoise.noise.core import (
     prepare_streamed_integers,
 )
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
-from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
+from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid
 from lessnoise.noise.job import Behind
 from lessnoise.noise.machine import (
@@ -28,29 +29,34 @@ from lessnoise.noise.machine import (
     with_machine,
 )
 from lessnoise.noise.matrix import Matrix, WishartForm
-from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
+from lessnoise.noise.radius import GammaRadius, ListedRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
+from lessnoise.noise.staircase import StepRadius
 from lessnoise.noise.stream import Sequence, Stream
 from lessnoise.noise.unit_vector import Bingham, Normals
-from lessnoise.noise.ziggurat import laplace, normal, power
+from lessnoise.noise.ziggurat import laplace, normal, power, uniform
 
 __all__ = [
     "KERNELS_LOADING",
     "Behind",
     "Bingham",
+    "CorrelatedIsotropic",
     "Form",
     "GammaRadius",
     "Grid",
     "Independent",
     "Integers",
     "Isotropic",
+    "ListedRadius",
     "Matrix",
     "NormalRadius",
     "Normals",
     "Real",
     "Sequence",
     "ShellRadius",
+    "StepRadius",
     "Stream",
+    "UniformBody",
     "WishartForm",
     "Word",
     "add_noise",
@@ -71,6 +77,7 @@ __all__ = [
     "reserved",
     "run_selftest",
     "total_delta",
+    "uniform",
     "with_machine",
     "word_levels",
 ]

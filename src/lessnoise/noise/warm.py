@@ -39,6 +39,13 @@ def _independent(kind: type) -> None:
     kernels.independent(*_drawn(), *_values_and_output(kind), 0, _LINE, False)
 
 
+def _bodies(kind: type) -> None:
+    _independent(kind)
+    factors = np.ones(_COUNT)
+    factors.setflags(write=False)
+    kernels.scaled(*_drawn(), *_values_and_output(kind), 0, (*_LINE, 2.0**-8), False, factors)
+
+
 def _isotropic(kind: type) -> None:
     _independent(kind)
     _matrix(kind)
@@ -46,6 +53,11 @@ def _isotropic(kind: type) -> None:
     if kind is np.float32:
         kernels.fixed(*_drawn(), stored, 0, 2.0**27)
     kernels.finish(stored, 1.0, _drawn()[3], *_values_and_output(kind), 0, _COUNT, _LINE)
+
+
+def _correlated(kind: type) -> None:
+    _isotropic(kind)
+    kernels.total(np.zeros(_COUNT))
 
 
 def _matrix(kind: type) -> None:
@@ -56,6 +68,7 @@ def _doubts(kind: type) -> None:
     words, _, count, scratch, _ = _drawn()
     place = (words, words.copy(), count, scratch[3], scratch[4], ziggurat.normal().widths)
     kernels.fine_squares(*place)
+    kernels.fine_sums(*place)
     pairs = np.zeros((1, 2, 4))
     kernels.fine_dots(*place, 0, pairs, pairs, np.zeros((1, 2)))
 
@@ -66,6 +79,8 @@ def _tally(kind: type) -> None:
 
 
 _GROUPS: dict[str, Callable[[type], None]] = {
+    "bodies": _bodies,
+    "correlated": _correlated,
     "independent": _independent,
     "isotropic": _isotropic,
     "matrix": _matrix,
