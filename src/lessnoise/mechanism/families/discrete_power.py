@@ -51,12 +51,13 @@ if TYPE_CHECKING:
 
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 2.0**17
 _ROUNDING = 1e-11  # relative: exponents up to 730, each within 5 units of the last place
-_LOSS_ROUNDING = 1e-14  # of a loss, relative to it and to that of k = 0
+_LOSS_ROUNDING = 1e-14  # relative, of a loss: differences lose a factor 3, which leaves another 3
 _NOTHING = 1e-290
 _LAST = 670.0  # e^-670 < _NOTHING
 _BEYOND = 50.0  # what is e^-50 of the first term is not summed
 _ONE_BY_ONE, _MOST_TERMS = 1 << 12, 1 << 16
 _MOST_WINDOW = 1 << 21
+_LARGEST_CHANGE = 1 << 40  # beyond, powers may leave the floats
 
 
 @register
@@ -134,6 +135,8 @@ def _(law: DiscretePower, dimension: int, sensitivity: float, epsilon: float, to
             f"sensitivity={sensitivity:g}: discrete power noise has a curve for one count that changes by 1; state the "
             "set of changes that one individual can make instead, such as lessnoise.changes.counts(20, per_cell=1)."
         )
+    if change > _LARGEST_CHANGE:
+        return Bracket(_delta(law, _LARGEST_CHANGE, epsilon).lower, 1.0)
     return _delta(law, change, epsilon)
 
 
@@ -145,11 +148,12 @@ def _largest_change(sensitivity: float) -> int:
 def _delta(law: DiscretePower, change: int, epsilon: float) -> Bracket:
     """One entry changes by this whole number.
 
-    A loss is known within ``slack``, so that every gain 1 - e^(eps - L) is too; and no k before the first has one.
+    A loss is known within h (L + 2 E(k)), h = _LOSS_ROUNDING, and within h L for k >= 0. With x = L - eps >= 0 a gain
+    1 - e^-x is then known within h (eps + x + 2 E(k)) e^-x, and x e^-x <= 1 - e^-x: within h of itself, and ``slack``.
     """
-    slack = _LOSS_ROUNDING * (epsilon + (change / law.scale) ** law.p)
     left = -min((change - 1) // 2, _reach(law, _BEYOND))
-    skipped = math.exp(-_BEYOND) if -left < (change - 1) // 2 else 0.0
+    skipped = math.exp(-_BEYOND) if -left < (change - 1) // 2 else 0.0  # P(K <= -k) <= e^(-E(k))
+    slack = _LOSS_ROUNDING * (epsilon + 2.0 * (-left / law.scale) ** law.p)
     first = _first_above(law, change, epsilon - 2.0 * slack, left, _reach(law, _LAST))
     if first is None:  # P(K >= k) <= e^(-E(k))
         return Bracket(0.0, _NOTHING)
@@ -176,7 +180,7 @@ def losses(law: DiscretePower, k: Array, change: float) -> Array:
 def _first_above(law: DiscretePower, change: int, target: float, low: int, high: int) -> int | None:
     """The first k whose computed loss exceeds the target; None if it is not even that of ``high``."""
     while True:
-        nodes = np.unique(np.linspace(low, high, 65).astype(np.int64))
+        nodes = low + np.arange(65) * (high - low) // 64
         above = np.flatnonzero(losses(law, nodes.astype(np.float64), float(change)) > target)
         if above.size == 0:
             return None
