@@ -56,6 +56,7 @@ _NOTHING = 1e-290
 _LAST = 670.0  # e^-670 < _NOTHING
 _BEYOND = 50.0  # what is e^-50 of the first term is not summed
 _ONE_BY_ONE, _MOST_TERMS = 1 << 12, 1 << 16
+_FLAT = 1e-9
 _MOST_WINDOW = 1 << 21
 _LARGEST_CHANGE = 1 << 40  # beyond, powers may leave the floats
 
@@ -108,7 +109,7 @@ def _total(law: DiscretePower) -> float:
 
 def _reach(law: DiscretePower, exponent: float) -> int:
     """An integer k >= 1 with E(k) >= exponent."""
-    return math.ceil(law.scale * exponent ** (1.0 / law.p) * (1.0 + 1e-14)) + 1
+    return math.ceil(law.scale * math.pow(exponent, 1.0 / law.p) * (1.0 + 1e-14)) + 1
 
 
 def probabilities(law: DiscretePower, count: int) -> Array:
@@ -207,14 +208,14 @@ class _Terms:
             return total, total
         width = -((split - end) // _MOST_TERMS)
         nodes = split + width * np.arange(-((split - end) // width) + 1)
-        values = self._values(nodes.astype(np.float64))
-        if values[0] == 0.0:  # the loss hardly rises, p being almost 1
+        excess = float(losses(self.law, nodes[:1].astype(np.float64), float(self.change))[0]) - self.epsilon
+        if excess <= _FLAT * self.epsilon:  # the loss hardly rises, p being almost 1: its slope has no digits
             total = math.fsum(
                 self._values(np.arange(a, min(a + _MOST_TERMS, end), dtype=np.float64)).sum()
                 for a in range(first, end, _MOST_TERMS)
             )
             return total, total
-        lower, upper = self._blocks(nodes, values, width)
+        lower, upper = self._blocks(nodes, width)
         return total + lower, total + upper
 
     def _values(self, k: Array) -> Array:
@@ -222,10 +223,11 @@ class _Terms:
         result: Array = gains * np.exp(self.origin - exponents(self.law, k))
         return result
 
-    def _blocks(self, nodes: NDArray[np.int64], values: Array, width: int) -> tuple[float, float]:
+    def _blocks(self, nodes: NDArray[np.int64], width: int) -> tuple[float, float]:
         """Chords from node to node, and tangents in the middle, of ln f."""
+        values = self._values(nodes.astype(np.float64))
         rates = np.diff(np.log(values)) / width
-        middles = nodes[:-1] + 0.5 * (width - 1)
+        middles: Array = nodes[:-1].astype(np.float64) + 0.5 * (width - 1)
         halves = 0.5 * self._slopes(middles)
         chords, tangents = values[:-1] * _progression(rates, width), self._values(middles)
         if width > 1:
