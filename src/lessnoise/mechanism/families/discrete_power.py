@@ -153,18 +153,18 @@ def _delta(law: DiscretePower, change: int, epsilon: float) -> Bracket:
     1 - e^-x is then known within h (eps + x + 2 E(k)) e^-x, and x e^-x <= 1 - e^-x: within h of itself, and ``slack``.
     """
     left = -min((change - 1) // 2, _reach(law, _BEYOND))
-    skipped = math.exp(-_BEYOND) if -left < (change - 1) // 2 else 0.0  # P(K <= -k) <= e^(-E(k))
     slack = _LOSS_ROUNDING * (epsilon + 2.0 * (-left / law.scale) ** law.p)
     first = _first_above(law, change, epsilon - 2.0 * slack, left, _reach(law, _LAST))
     if first is None:  # P(K >= k) <= e^(-E(k))
         return Bracket(0.0, _NOTHING)
+    skipped = math.exp(-_BEYOND) if first == left > -((change - 1) // 2) else 0.0  # P(K <= -k) <= e^(-E(k))
     terms = _Terms(law, change, epsilon, float(exponents(law, np.array(max(first, 0.0)))))
     end = _reach(law, terms.origin + _BEYOND)
     lower, upper = terms.sum(first, end)
     front = math.exp(-terms.origin)
     lower, upper = lower * front / _total(law) * (1.0 - _ROUNDING), upper * front / _total(law) * (1.0 + _ROUNDING)
     error = (2.0 * slack + math.exp(-_BEYOND)) * front * (1.0 + _ROUNDING)  # P(K >= first) <= e^(-origin)
-    lower = max(lower - error, 0.0)
+    lower = max(lower - error - _NOTHING, 0.0)
     return Bracket(lower, min(max(upper + error + skipped + _NOTHING, lower), 1.0))
 
 

@@ -144,7 +144,9 @@ def test_the_curve_is_the_sum_over_all_outputs(p, scale, change):
 
 
 @pytest.mark.parametrize("p", [1.0, 1.02, 1.7, 2.0])
-@pytest.mark.parametrize(("scale", "change", "epsilon"), [(3.0, 1, 0.32), (3.0, 1, 2.0), (6.0, 3, 9.0), (0.4, 1, 30.0)])
+@pytest.mark.parametrize(
+    ("scale", "change", "epsilon"), [(3.0, 1, 0.32), (3.0, 1, 2.0), (6.0, 3, 9.0), (0.4, 1, 30.0), (0.1, 54, 700.0)]
+)
 def test_the_curve_far_out_in_sixty_digits(p, scale, change, epsilon):
     law = DiscretePower(p, scale)
     bracket, exact = delta_of(law, 1, float(change), epsilon), precise(law, change, epsilon)
