@@ -31,6 +31,7 @@ from lessnoise.mechanism.families.correlated_gaussian import (
     worst_vertex,
 )
 from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, discrete_gaussian, squared_budget
+from lessnoise.mechanism.families.discrete_power import DiscretePower
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
@@ -67,6 +68,7 @@ __all__ = [
     "Dawa",
     "Deviations",
     "DiscreteGaussian",
+    "DiscretePower",
     "FrozenMatrix",
     "GeneralizedGaussian",
     "Geometric",
