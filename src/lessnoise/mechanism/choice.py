@@ -24,6 +24,7 @@ from lessnoise.mechanism.curve import delta_of, gaussian, worst_of
 from lessnoise.mechanism.curve.coins import largest_size
 from lessnoise.mechanism.families.correlated_gaussian import correlated_gaussian
 from lessnoise.mechanism.families.discrete_gaussian import discrete_gaussian
+from lessnoise.mechanism.families.discrete_power import DiscretePower
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
 from lessnoise.mechanism.families.geometric import Geometric, geometric
 from lessnoise.mechanism.law import Laplace, Law, Radial
@@ -210,8 +211,8 @@ def _by_power(target: _Target) -> Iterator[Mechanism]:
     moves = changes.dominant(request.dimension)
     if moves is None or not 1 < moves.count * target.releases < _FEWEST_NORMAL:
         return
-    family = GeneralizedGaussian
-    estimated = functools.partial(_least_scale, moves, target.releases, request.epsilon, False)
+    family = DiscretePower if changes.whole else GeneralizedGaussian
+    estimated = functools.partial(_least_scale, moves, target.releases, request.epsilon, changes.whole)
 
     def size(p: float) -> float:
         return target.goal.log_size(family(p, estimated(p, target.delta)), request.dimension)
