@@ -119,7 +119,8 @@ _LONGEST = 10.0  # seconds for going through a kept proof
 _SHARES = (0.97, 0.94, 0.9, 0.8, 0.7, 0.5)  # of the quantile found, tried as bounds
 _CLOSE = 0.99  # of the loss found: a bound in closed form that is this good ends the search
 _GOOD = 0.97  # likewise, for shifts longer than the sensitivity
-_WIDE = 64  # times: where longer shifts serve, the shift itself is beyond what the search for tests can resolve
+_WIDE = 16  # sensitivities: where shifts so long serve, the search for tests against short ones is in vain
+_SECONDS = 5.0  # of processor time for longer shifts: next to nothing is gained later
 
 
 @functools.lru_cache(maxsize=256)
@@ -164,8 +165,9 @@ def _compute(problem: Problem, expected: float) -> LowerBound:
     count, found = count_of(problem), None
     if count > 1:
         wide = longer(problem, count)
+        guide = _guide(wide) if wide.target < wide.epsilon else None  # beyond, staircases are slow and no use
         scaled = expected / worth(problem, count)
-        found = shortened(lower_bound(wide, _guide(wide), scaled, goal=_GOOD, limit=_LONGEST), problem, count)
+        found = shortened(lower_bound(wide, guide, scaled, goal=_GOOD, limit=_SECONDS), problem, count)
         if count > _WIDE or found.value >= _GOOD * expected:
             return found
     direct = lower_bound(problem, _guide(problem), expected)

@@ -74,7 +74,7 @@ def shortened(found: LowerBound, problem: Problem, count: int) -> LowerBound:
     factor = worth(problem, count)
     return replace(
         found,
-        value=found.value * factor * (1.0 - 1e-15),
+        value=found.value * factor,
         estimate=found.estimate * factor,
         method=f"{found.method} against shifts {count} times as long",
         multipliers=tuple(factor * value for value in found.multipliers),

@@ -124,7 +124,7 @@ def _bound(epsilon: float, delta: float, order: int) -> float:
         share = spent / (1 + spent)
         steps = (2 / (share * (1 + r))).ln() if share > 0 else Decimal(100)  # beyond 100 there is next to nothing
         last = int(steps / Decimal(epsilon))
-        found = max(_value(r, spent, max(last + step, 0), order) for step in (0, 1))
+        found = max(_value(r, spent, max(last + step, 1), order) for step in (0, 1))
         return max(float(found), 0.0) * (1.0 - 1e-15)
 
 
