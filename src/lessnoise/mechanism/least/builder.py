@@ -15,6 +15,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.least.bound import (
+    LowerBound,
     count_of,
     entries_bound,
     longer,
@@ -33,7 +34,6 @@ from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
-    from lessnoise.mechanism.least.bound import LowerBound
     from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -119,6 +119,7 @@ _LONGEST = 10.0  # seconds for going through a kept proof
 _SHARES = (0.97, 0.94, 0.9, 0.8, 0.7, 0.5)  # of the quantile found, tried as bounds
 _CLOSE = 0.99  # of the loss found: a bound in closed form that is this good ends the search
 _GOOD = 0.97  # likewise, for shifts longer than the sensitivity
+_FAIR = 0.9  # likewise, where another attempt could be made
 _WIDE = 16  # sensitivities: where shifts so long serve, the search for tests against short ones is in vain
 _SECONDS = 5.0  # of processor time for longer shifts: next to nothing is gained later
 
@@ -161,17 +162,21 @@ def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
 
 
 def _compute(problem: Problem, expected: float) -> LowerBound:
-    """The better of what longer shifts prove and, where the noise is not too wide for it, the shift itself."""
-    count, found = count_of(problem), None
-    if count > 1:
-        wide = longer(problem, count)
-        guide = _guide(wide) if wide.target < wide.epsilon else None  # beyond, staircases are slow and no use
-        scaled = expected / worth(problem, count)
-        found = shortened(lower_bound(wide, guide, scaled, goal=_GOOD, limit=_SECONDS), problem, count)
-        if count > _WIDE or found.value >= _GOOD * expected:
-            return found
-    direct = lower_bound(problem, _guide(problem), expected)
-    return direct if found is None or direct.value >= found.value else found
+    """The best of what longer shifts prove and, where the noise is not too wide for it, the shift itself."""
+    count = count_of(problem)
+    best = LowerBound(0.0, "none", math.nan)
+    for divisor in (1, 4) if count > 1 else ():
+        shorter = max(count // divisor, 1)
+        wide = longer(problem, shorter)
+        guided = divisor == 1 and wide.target < 3.0 * wide.epsilon  # beyond, staircases are slow to find and no use
+        scaled = expected / worth(problem, shorter)
+        found = lower_bound(wide, _guide(wide) if guided else None, scaled, goal=_GOOD, limit=_SECONDS)
+        best = max(best, shortened(found, problem, shorter), key=lambda bound: bound.value)
+        if best.value >= _FAIR * expected:
+            break
+    if count > _WIDE or best.value >= _GOOD * expected:
+        return best
+    return max(best, lower_bound(problem, _guide(problem), expected), key=lambda bound: bound.value)
 
 
 def _quantile_bound(dimension: int, epsilon: float, delta: float, probability: float, size: float) -> float:
