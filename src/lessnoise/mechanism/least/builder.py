@@ -14,7 +14,17 @@ from lessnoise._later import offers
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.least.bound import lower_bound, quantile_exceeds
+from lessnoise.mechanism.least.bound import (
+    LowerBound,
+    count_of,
+    entries_bound,
+    longer,
+    lower_bound,
+    quantile_exceeds,
+    scalar_quantile_bound,
+    shortened,
+    worth,
+)
 from lessnoise.mechanism.least.bound.dual import TOLERANCE
 from lessnoise.mechanism.least.bound.proof import Proof
 from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal, Problem, Ramp
@@ -24,7 +34,6 @@ from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
-    from lessnoise.mechanism.least.bound import LowerBound
     from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -108,6 +117,11 @@ def optimality(mechanism: Mechanism) -> float:
 
 _LONGEST = 10.0  # seconds for going through a kept proof
 _SHARES = (0.97, 0.94, 0.9, 0.8, 0.7, 0.5)  # of the quantile found, tried as bounds
+_CLOSE = 0.99  # of the loss found: a bound in closed form that is this good ends the search
+_GOOD = 0.97  # likewise, for shifts longer than the sensitivity
+_FAIR = 0.9  # likewise, where another attempt could be made
+_WIDE = 16  # sensitivities: where shifts so long serve, the search for tests against short ones is in vain
+_SECONDS = 5.0  # of processor time for longer shifts: next to nothing is gained later
 
 
 @functools.lru_cache(maxsize=256)
@@ -122,13 +136,16 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
         if goal.probability is not None:
             return _quantile_bound(dimension, epsilon, delta, goal.probability, size)
         expected, problem = size**goal.power.order, Problem(dimension, epsilon, delta, goal.power)
+        simple = entries_bound(problem)
+        if simple >= _CLOSE * expected or (dimension == 1 and count_of(problem) > 1):  # nothing else is sharper then
+            return simple
         again = _proved_again(cache.load(question), problem)
         if 0.0 < again <= expected * (1.0 + 1e-9):
-            return again
+            return max(again, simple)
         found = _compute(problem, expected)
     if found.proof is not None:
-        cache.save(question, {"proof": found.proof.to_dict()})
-    return found.value
+        cache.save(question, {"proof": found.proof.to_dict(), "count": found.count})
+    return max(found.value, simple)
 
 
 def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
@@ -136,24 +153,44 @@ def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
     if kept is None:
         return 0.0
     try:
-        proof = Proof.from_dict(kept["proof"], problem)
-        value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST)))
+        count = int(kept.get("count", 1))
+        proof = Proof.from_dict(kept["proof"], longer(problem, count))
+        value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST))) * worth(problem, count)
     except (KeyError, TypeError, ValueError, ArithmeticError, IndexError, AttributeError, MemoryError):
         return 0.0
     return value if math.isfinite(value) else 0.0
 
 
 def _compute(problem: Problem, expected: float) -> LowerBound:
-    return lower_bound(problem, _guide(problem), expected)
+    """The best of what longer shifts prove and, where the noise is not too wide for it, the shift itself."""
+    count = count_of(problem)
+    best = LowerBound(0.0, "none", math.nan)
+    for divisor in (1, 4) if count > 1 else ():
+        shorter = max(count // divisor, 1)
+        wide = longer(problem, shorter)
+        guided = divisor == 1 and wide.target < 3.0 * wide.epsilon  # beyond, staircases are slow to find and no use
+        scaled = expected / worth(problem, shorter)
+        found = lower_bound(wide, _guide(wide) if guided else None, scaled, goal=_GOOD, limit=_SECONDS)
+        best = max(best, shortened(found, problem, shorter), key=lambda bound: bound.value)
+        if best.value >= _FAIR * expected:
+            break
+    if count > _WIDE or best.value >= _GOOD * expected:
+        return best
+    return max(best, lower_bound(problem, _guide(problem), expected), key=lambda bound: bound.value)
 
 
 def _quantile_bound(dimension: int, epsilon: float, delta: float, probability: float, size: float) -> float:
+    simple = scalar_quantile_bound(epsilon, delta, probability) if dimension == 1 else 0.0
     for share in _SHARES:
         ramp = Ramp(share * size, 1.05 * share * size)
         problem = Problem(dimension, epsilon, delta, ramp)
-        if quantile_exceeds(problem, probability, _guide(problem)):
+        count = count_of(problem)
+        if simple >= ramp.start**2 or (dimension == 1 and count > 1):
+            return simple
+        wide = longer(problem, count)
+        if quantile_exceeds(wide, probability, _guide(wide)):
             return ramp.start**2
-    return 0.0
+    return simple
 
 
 def _guide(problem: Problem) -> Staircase | None:
