@@ -11,6 +11,7 @@ import numpy as np
 
 from lessnoise import cache
 from lessnoise._later import offers
+from lessnoise.changes import ball
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
@@ -21,6 +22,7 @@ from lessnoise.mechanism.least.bound import (
     longer,
     lower_bound,
     quantile_exceeds,
+    scalar_bound,
     scalar_quantile_bound,
     shortened,
     worth,
@@ -34,6 +36,7 @@ from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
+    from lessnoise.changes import Changes
     from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -98,21 +101,40 @@ def optimality(mechanism: Mechanism) -> float:
             f"claim={claim} for mechanism {mechanism.name!r}: optimality is measured at a target (epsilon, delta > 0); "
             "build the mechanism for one."
         )
-    if law.integer or law.norm != "l2":
+    if mechanism.changes is None and (law.integer or law.norm != "l2"):
         raise InvalidInput(
-            f"mechanism={mechanism.name!r} has no l2 sensitivity, without which there is no optimality: compare losses."
+            f"mechanism={mechanism.name!r} has no l2 sensitivity and names no set of changes, without which there is "
+            "no optimality: use mechanism.against(changes)."
+        )
+    if mechanism.design is not None and mechanism.design.releases > 1:
+        raise InvalidInput(
+            f"releases={mechanism.design.releases}: optimality is known for one release; compare losses instead."
         )
     if not mechanism.check().holds:
         raise InvalidInput(
             f"mechanism={mechanism.name!r} does not keep its claim ({claim}): there is no optimality to speak of."
         )
-    objective = "squared" if mechanism.design is None else mechanism.design.objective
-    goal = Goal.of(objective)
-    target = {"epsilon": claim.epsilon, "delta": claim.delta, "sensitivity": mechanism.sensitivity}
-    bound = loss_lower_bound(**target, shape=mechanism.shape, objective=objective)
-    if bound <= 0.0:
-        return math.inf
-    return max(goal.loss_ratio(goal.log_size(law, dimension)) / bound * (1.0 + 1e-12), 1.0)
+    goal = Goal.of("squared" if mechanism.design is None else mechanism.design.objective)
+    changes = ball(mechanism.sensitivity) if mechanism.changes is None else mechanism.changes
+    loss = goal.loss_ratio(goal.log_size(law, dimension))
+    bound = set_lower_bound(changes, mechanism.shape, claim.epsilon, claim.delta, goal, loss)
+    return max(loss / bound * (1.0 + 1e-12), 1.0) if bound > 0.0 else math.inf
+
+
+def set_lower_bound(
+    changes: Changes, shape: tuple[int, ...], epsilon: float, delta: float, goal: Goal, known: float = math.inf
+) -> float:
+    """No additive noise that keeps the target against a set of changes loses less; ``known`` is a loss that does.
+
+    Every entry that can change alone has at least the noise of one number, and every ball in the set its own.
+    """
+    dimension = math.prod(shape)
+    squares, radius = changes.scalar_share(dimension), changes.inner_radius(dimension)
+    alone = squares * scalar_bound(epsilon, delta) * (1.0 - 1e-15) if goal.name == "squared" else 0.0
+    if radius == 0.0 or alone >= _CLOSE * known:
+        return alone
+    target = {"epsilon": epsilon, "delta": delta, "sensitivity": radius, "shape": shape}
+    return max(alone, loss_lower_bound(**target, objective=goal.name))  # type: ignore[arg-type]
 
 
 _LONGEST = 10.0  # seconds for going through a kept proof
