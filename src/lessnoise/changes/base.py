@@ -56,6 +56,8 @@ class Moves:
             power = sum((count * Fraction(size) ** int(order) for size, count in self.sizes), Fraction(0))
             return root_up(power) if order == 2 else round_up(power)
         largest = self.sizes[0][0]
+        if self.count == 1:
+            return largest
         powers = math.fsum(count * (size / largest) ** order for size, count in self.sizes)
         return float(largest * powers ** (1.0 / order) * (1.0 + 1e-14))
 

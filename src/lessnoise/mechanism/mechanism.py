@@ -267,7 +267,9 @@ class Mechanism(Plotted):
 
 def _size(law: Law, shift: float | Moves) -> float:
     """The size of the worst change in the law's norm."""
-    return shift.norm(getattr(law, "p", 1)) if isinstance(shift, Moves) else shift
+    if not isinstance(shift, Moves):
+        return shift
+    return shift.norm(getattr(law, "p", 1) if law.norm == "lp" else 1)
 
 
 def changes_words(mechanism: Mechanism) -> str:
