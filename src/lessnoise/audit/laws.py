@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.changes import Moves
 from lessnoise.mechanism import (
     CorrelatedGaussian,
     Dawa,
@@ -248,13 +249,24 @@ def _gaussian_loss(outputs: Outputs, scaled_shift: Array) -> Array:
 # Neighbours.
 
 
-@functools.singledispatch
-def worst_shift(law: Law, shape: Shape, sensitivity: float) -> Array:
-    """The worst change of the value that is known: all of the sensitivity in one entry, unless a law says otherwise.
+def worst_shift(law: Law, shape: Shape, shift: float | Moves) -> Array:
+    """The worst change of the value that is known.
 
     >>> worst_shift(Laplace(1.0), (2,), 3.0)
     array([3., 0.])
     """
+    if not isinstance(shift, Moves):
+        return worst_of_size(law, shape, shift)
+    found, done = np.zeros(shape), 0
+    for size, count in shift.sizes:
+        found.flat[done : done + count] = size
+        done += count
+    return found
+
+
+@functools.singledispatch
+def worst_of_size(law: Law, shape: Shape, sensitivity: float) -> Array:
+    """All of the sensitivity in one entry, unless a law says otherwise."""
     return _shift(shape, sensitivity)
 
 
@@ -265,7 +277,7 @@ def _shift(shape: Shape, change: float, entries: int = 1) -> Array:
     return shift
 
 
-@worst_shift.register(Hierarchy)
+@worst_of_size.register(Hierarchy)
 def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
     shift = _shift(shape, sensitivity)
     if law.change == "moved":  # opposite corners share no node of the tree below its root
@@ -273,8 +285,8 @@ def _(law: Hierarchy, shape: Shape, sensitivity: float) -> Array:
     return shift
 
 
-@worst_shift.register(Radial)
-@worst_shift.register(Shells)
+@worst_of_size.register(Radial)
+@worst_of_size.register(Shells)
 def _(law: Law, shape: Shape, sensitivity: float) -> Array:
     # All directions are alike; one of whole numbers lets whole-number attacks join.
     size = math.prod(shape)
@@ -283,25 +295,25 @@ def _(law: Law, shape: Shape, sensitivity: float) -> Array:
     return _shift(shape, 1.0, changed) if whole else _shift(shape, sensitivity)
 
 
-@worst_shift.register(DiscreteGaussian)
+@worst_of_size.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, shape: Shape, sensitivity: float) -> Array:
     budget = squared_budget(sensitivity)
     return _shift(shape, 1.0, budget) if budget <= math.prod(shape) else _shift(shape, math.isqrt(budget))
 
 
-@worst_shift.register(GeneralizedGaussian)
+@worst_of_size.register(GeneralizedGaussian)
 def _(law: GeneralizedGaussian, shape: Shape, sensitivity: float) -> Array:
     # Not proved to be the worst; beyond p = 2 many small changes tell more than one large one.
     changed = math.prod(shape) if law.p > 2.0 else 1
     return _shift(shape, sensitivity * changed ** (-1.0 / law.p), changed)
 
 
-@worst_shift.register(CorrelatedGaussian)
+@worst_of_size.register(CorrelatedGaussian)
 def _(law: CorrelatedGaussian, shape: Shape, sensitivity: float) -> Array:
     return _shift(shape, sensitivity, worst_vertex(law, math.prod(shape)))
 
 
-@worst_shift.register(MatrixGaussian)
+@worst_of_size.register(MatrixGaussian)
 def _(law: MatrixGaussian, shape: Shape, sensitivity: float) -> Array:
     row = _least_direction(law.row_deviations, law.row_basis)
     column = _least_direction(law.column_deviations, law.column_basis)

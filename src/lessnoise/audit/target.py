@@ -55,7 +55,21 @@ def worst_neighbour(mechanism: Mechanism, value: ArrayLike) -> Array:
     array([7., 5., 5.])
     """
     checked = validation.array(value, mechanism.shape)
-    return checked + worst_shift(mechanism.law, mechanism.shape, mechanism.sensitivity)
+    return checked + _worst_change(mechanism)
+
+
+def _worst_change(mechanism: Mechanism) -> Array:
+    known = worst_shift(mechanism.law, mechanism.shape, mechanism.shift)
+    changes, size = mechanism.changes, mechanism.dimension
+    if changes is None:
+        return known
+    largest = changes.majorant(size)
+    tried = [known] if largest is None else [known, worst_shift(mechanism.law, mechanism.shape, largest)]
+    alternating = np.where(np.arange(size) % 2, -1.0, 1.0).reshape(mechanism.shape)  # who is replaced leaves and enters
+    for change in [*tried, *(change * alternating for change in tried)]:
+        if changes.contains(change.ravel().tolist()):
+            return change
+    raise InvalidInput(f"neighbour=None, and the worst of changes={changes} is not known: pass a neighbour.")
 
 
 def inputs(mechanism: object, value: ArrayLike, neighbour: ArrayLike | None) -> tuple[Array, Array]:
@@ -79,15 +93,26 @@ def inputs(mechanism: object, value: ArrayLike, neighbour: ArrayLike | None) -> 
         if mechanism.law.integer:
             integer_array(first, mechanism.shape)
             integer_array(second, mechanism.shape)
+        if mechanism.changes is not None:
+            if not mechanism.changes.contains((second - first).ravel().tolist()):
+                raise InvalidInput(
+                    f"neighbour differs from value by a change that is not in changes={mechanism.changes}: pass two "
+                    "inputs that the claim covers."
+                )
+            return first.copy(), _different(first, second).copy()
         apart = distance(mechanism.law, second - first)
         if apart > covered_distance(mechanism.law, mechanism.sensitivity) * (1.0 + ROUNDING):
             raise InvalidInput(
                 f"neighbour lies {apart:g} from value in the {mechanism.law.norm} norm, beyond the mechanism's "
                 f"sensitivity={mechanism.sensitivity:g}: pass two inputs that the claim covers."
             )
+    return first.copy(), _different(first, second).copy()  # the caller's own may change while the audit runs
+
+
+def _different(first: Array, second: Array) -> Array:
     if np.array_equal(first, second):
         raise InvalidInput("neighbour equals value: pass two different inputs, as far apart as neighbours can be.")
-    return first.copy(), second.copy()  # the caller's own may change while the audit runs
+    return second
 
 
 def guarantee(mechanism: object, claim: Guarantee | tuple[float, float] | None) -> Guarantee:

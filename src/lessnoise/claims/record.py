@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lessnoise.changes import Moves
 from lessnoise.errors import ClaimWarning, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Verdict
 from lessnoise.mechanism import CATALOGUE, delta_of, invert_curve
@@ -92,8 +93,9 @@ def noise_ratio(mechanism: Mechanism) -> float | None:
         return None
 
     def curve(x: float, tolerance: float) -> Bracket:
-        sensitivity = mechanism.sensitivity * math.exp(-x)
-        return delta_of(mechanism.law, mechanism.dimension, sensitivity, claim.epsilon, tolerance)
+        factor, shift = math.exp(-x), mechanism.shift
+        changed = shift.scaled(factor) if isinstance(shift, Moves) else shift * factor
+        return delta_of(mechanism.law, mechanism.dimension, changed, claim.epsilon, tolerance)
 
     found = invert_curve(curve, claim.delta, start=0.0, lowest=-80.0, highest=80.0)
     return math.exp(-found.upper) if math.isfinite(found.lower) and math.isfinite(found.upper) else None

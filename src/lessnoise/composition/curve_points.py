@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lessnoise._common import Array
+    from lessnoise.changes import Moves
     from lessnoise.mechanism import Law
 
     Curve = Callable[[float, float], Bracket]  # of epsilon >= 0 and a tolerance
@@ -27,13 +28,13 @@ _TOLERANCES = (2e-4, 6e-5, 2e-5, 6e-6, 2e-6)  # few, so that evaluations are fou
 
 
 @functools.singledispatch
-def fixed_pair_delta(law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+def fixed_pair_delta(law: Law, dimension: int, shift: float | Moves, epsilon: float, tolerance: float) -> Bracket:
     """The curve of one law; its lower end must belong to one pair of neighbours, the same at every epsilon.
 
     So it is for every law whose worst neighbours do not depend on epsilon. A law for which they do registers
     a bracket whose lower end is that of a single pair: lower ends of different pairs must not be composed.
     """
-    return delta_of(law, dimension, sensitivity, epsilon, tolerance)
+    return delta_of(law, dimension, shift, epsilon, tolerance)
 
 
 @fixed_pair_delta.register(DiscreteGaussian)

@@ -44,7 +44,7 @@ class Part:
     def step(self) -> Step:
         """What the curve depends on: neither names nor claims."""
         mechanism = self.mechanism
-        return Step(mechanism.law, mechanism.dimension, mechanism.sensitivity, self.rate, self.count)
+        return Step(mechanism.law, mechanism.dimension, mechanism.shift, self.rate, self.count)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -156,9 +156,10 @@ class Composition(Plotted):
         """The kinds of steps in an order of their own, so that equal sets of releases have equal curves."""
         merged: Counter[Step] = Counter()
         for part in self.parts:
-            merged[part.step._replace(times=1)] += part.count
+            for step in part.step.by_entry:
+                merged[step._replace(times=1)] += step.times
         steps = [step._replace(times=count) for step, count in merged.items()]
-        return tuple(sorted(steps, key=lambda step: (step.dimension, step.sensitivity, step.rate, repr(step.law))))
+        return tuple(sorted(steps, key=lambda step: (step.dimension, repr(step.shift), step.rate, repr(step.law))))
 
     # Storage.
 

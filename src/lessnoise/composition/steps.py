@@ -10,13 +10,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from lessnoise._later import offers
+from lessnoise.changes import Moves
 from lessnoise.composition.accountant import Accountant
+from lessnoise.composition.coins import MOST_TOSSES, Coins
 from lessnoise.composition.curve_points import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism import (
     LARGEST_EPSILON,
     CorrelatedGaussian,
     GeneralizedGaussian,
+    Geometric,
     Law,
     MatrixGaussian,
     Radial,
@@ -25,7 +29,7 @@ from lessnoise.mechanism import (
     epsilon_of,
     gaussian_delta,
     invert_curve,
-    law_pure_epsilon,
+    pure_epsilon_of,
     worst_mu,
 )
 
@@ -40,19 +44,28 @@ class Step(NamedTuple):
 
     law: Law
     dimension: int
-    sensitivity: float
+    shift: float | Moves
     rate: float
     times: int
 
     @property
     def mu(self) -> tuple[float, float] | None:
         """Ends of mu of a Gaussian on all the data; None for all others."""
-        return None if self.rate < 1.0 else mu_range(self.law, self.dimension, self.sensitivity)
+        if self.rate < 1.0 or isinstance(self.shift, Moves):
+            return None
+        return mu_range(self.law, self.dimension, self.shift)
+
+    @property
+    def by_entry(self) -> list[Step]:
+        """Independent entries that change together are as many steps of one entry each."""
+        if not isinstance(self.shift, Moves) or self.rate < 1.0:
+            return [self]
+        return [Step(self.law, 1, size, 1.0, count * self.times) for size, count in self.shift.sizes]
 
     @property
     def pure_epsilon(self) -> float:
         """The largest loss of one step, rounded up: with sampling ln(1 + q (e^eps - 1))."""
-        pure = law_pure_epsilon(self.law, self.dimension, self.sensitivity)
+        pure = pure_epsilon_of(self.law, self.dimension, self.shift)
         if self.rate == 1.0 or pure == math.inf:
             return pure
         if pure > 700.0:  # ln(q e^eps + 1)
@@ -74,11 +87,9 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
         return Bracket(0.0, 0.0)
     single = _single(steps)
     if single is not None:
-        return delta_of(single.law, single.dimension, single.sensitivity, epsilon)
-    normal = _all_gaussian(steps)
-    if normal is not None:
-        return normal.delta(epsilon)
-    return accountant_of(steps).delta(epsilon)
+        return delta_of(single.law, single.dimension, single.shift, epsilon)
+    known = _known(steps)
+    return accountant_of(steps).delta(epsilon) if known is None else known.delta(epsilon)
 
 
 @functools.lru_cache(maxsize=256)
@@ -87,7 +98,7 @@ def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
     """Whether all steps together are proved to be (epsilon, delta)-DP."""
     if epsilon >= pure_epsilon(steps):
         return True
-    if delta > 0.0 and _all_gaussian(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
+    if delta > 0.0 and _known(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
         return True
     return delta > 0.0 and delta_of_steps(steps, epsilon).upper <= delta
 
@@ -101,10 +112,22 @@ def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
         return Bracket(pure * (1.0 - 1e-13) if math.isfinite(pure) else pure, pure)
     single = _single(steps)
     if single is not None:
-        return epsilon_of(single.law, single.dimension, single.sensitivity, delta)
-    normal = _all_gaussian(steps)
-    found = accountant_of(steps).epsilon(delta) if normal is None else normal.epsilon(delta)
+        return epsilon_of(single.law, single.dimension, single.shift, delta)
+    known = _known(steps)
+    found = accountant_of(steps).epsilon(delta) if known is None else known.epsilon(delta)
     return Bracket(min(found.lower, pure), min(found.upper, pure))
+
+
+@offers("delta of entries")
+def delta_of_entries(law: Law, moves: Moves, epsilon: float) -> Bracket:
+    """Delta of independent entries that change together: a composition of single entries."""
+    return delta_of_steps(tuple(Step(law, 1, moves, 1.0, 1).by_entry), epsilon)
+
+
+@offers("epsilon of entries")
+def epsilon_of_entries(law: Law, moves: Moves, delta: float) -> Bracket:
+    """The same for epsilon."""
+    return epsilon_of_steps(tuple(Step(law, 1, moves, 1.0, 1).by_entry), delta)
 
 
 def accountant_of(steps: tuple[Step, ...]) -> Accountant:
@@ -113,7 +136,7 @@ def accountant_of(steps: tuple[Step, ...]) -> Accountant:
     A fresh one for every question, so that no answer depends on what was asked before; points of curves are kept.
     """
     samples = [
-        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.sensitivity), step.rate, step.times)
+        Samples(functools.partial(fixed_pair_delta, step.law, step.dimension, step.shift), step.rate, step.times)
         for step in steps
         if step.mu is None
     ]
@@ -130,10 +153,26 @@ def _single(steps: tuple[Step, ...]) -> Step | None:
     return steps[0] if len(steps) == 1 and steps[0].times == 1 and steps[0].rate == 1.0 else None
 
 
-def _all_gaussian(steps: tuple[Step, ...]) -> Normal | None:
-    """All steps as one Gaussian, if each is one."""
+def _known(steps: tuple[Step, ...]) -> Normal | Coins | None:
+    """All steps in closed form: as one Gaussian, if each is one, or as tosses of one coin."""
     known = [(step.mu, step.times) for step in steps if step.mu is not None]
-    return merged(known) if len(known) == len(steps) else None
+    if len(known) == len(steps):
+        return merged(known)
+    size = coin_of(steps[0].law, steps[0].shift)
+    tosses = sum(step.times for step in steps)
+    alike = all(step.law == steps[0].law and step.shift == steps[0].shift and step.rate == 1.0 for step in steps)
+    return Coins(size, tosses) if size is not None and alike and tosses <= MOST_TOSSES else None
+
+
+@functools.singledispatch
+def coin_of(law: Law, shift: float | Moves) -> float | None:
+    """The a of a law that loses +a or -a and nothing else; None for others."""
+    return None
+
+
+@coin_of.register(Geometric)
+def _(law: Geometric, shift: float | Moves) -> float | None:
+    return law.rate if shift == 1.0 and law.reach is None else None
 
 
 # Gaussians.

@@ -117,7 +117,7 @@ def least_noise_curve(request: Request) -> dict[str, Any]:
     points = []
     for factor in sorted([*steps, 0.9, 0.97, 1.0]):
         epsilon = factor * request.epsilon
-        upper = delta_of(mechanism.law, mechanism.dimension, mechanism.sensitivity, epsilon, _CURVE_TOLERANCE).upper
+        upper = delta_of(mechanism.law, mechanism.dimension, mechanism.shift, epsilon, _CURVE_TOLERANCE).upper
         points.append([epsilon, max(upper, 1e-5 * request.delta)])
         if upper < 1e-4 * request.delta:
             break

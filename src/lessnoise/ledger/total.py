@@ -19,6 +19,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from lessnoise.changes import Moves
 from lessnoise.composition import Composition, Part
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.mechanism import GeneralizedGaussian, Laplace, Law, Radial
@@ -137,7 +138,10 @@ def weight_of(composition: Composition) -> Weight:
             normal.append(step.times * step.mu[1] ** 2)
             continue
         unit, scale = _standard(step.law)
-        ratio = Fraction(step.sensitivity) / Fraction(scale)
+        if isinstance(step.shift, Moves):  # comparable with its like alone
+            steps.setdefault((step.law, step.shift, step.rate), Counter())[Fraction(1)] += step.times
+            continue
+        ratio = Fraction(step.shift) / Fraction(scale)
         steps.setdefault((unit, step.dimension, step.rate), Counter())[ratio] += step.times
     return Weight(math.fsum(normal), steps)
 

@@ -13,7 +13,14 @@ from lessnoise.mechanism.builders import (
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
-from lessnoise.mechanism.curve.dispatch import LARGEST_EPSILON, delta_of, epsilon_of, invert_curve, law_pure_epsilon
+from lessnoise.mechanism.curve.dispatch import (
+    LARGEST_EPSILON,
+    delta_of,
+    epsilon_of,
+    invert_curve,
+    pure_epsilon_of,
+    worst_of,
+)
 from lessnoise.mechanism.curve.gaussian import gaussian_delta, gaussian_scale
 from lessnoise.mechanism.families.correlated_gaussian import (
     CorrelatedGaussian,
@@ -98,7 +105,6 @@ __all__ = [
     "is_streamed",
     "l2_mechanism",
     "laplace",
-    "law_pure_epsilon",
     "least_noise",
     "log_gamma_ratio",
     "log_height",
@@ -112,6 +118,7 @@ __all__ = [
     "prepare_noise",
     "prepare_streamed",
     "product_noise",
+    "pure_epsilon_of",
     "r1smg",
     "r1smg_psi",
     "radial",
@@ -121,6 +128,7 @@ __all__ = [
     "values_drawn",
     "wishart",
     "worst_mu",
+    "worst_of",
     "worst_vertex",
     "zhao_gaussian",
 ]

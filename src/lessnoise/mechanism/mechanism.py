@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from dataclasses import dataclass, replace
@@ -12,11 +13,12 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise._display import Plotted
 from lessnoise._later import later
+from lessnoise.changes import Changes, Moves, read_changes
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.harmless import shown
 from lessnoise.mechanism import losses
-from lessnoise.mechanism.curve import delta_of, epsilon_of
+from lessnoise.mechanism.curve import delta_of, epsilon_of, worst_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.sampling import draw_noise, values_drawn
@@ -35,11 +37,12 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Mechanism(Plotted):
-    """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart.
+    """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart, or a set of ``changes``.
 
     Build one with a builder such as :func:`lessnoise.analytic_gaussian`. Everything below is computed
     from these fields; the ``claim`` is only what a source says and never enters a computation. The ``design`` says how
-    :func:`lessnoise.least_noise` chose the law.
+    :func:`lessnoise.least_noise` chose the law. Without ``changes`` the sensitivity is the radius of a ball in the
+    law's norm, l2 for most; with them it is the largest norm of a change, and the curves are those of the set.
 
     >>> import lessnoise as ln
     >>> m = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=(3, 4))
@@ -56,6 +59,7 @@ class Mechanism(Plotted):
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     claim: Claim | None = None
     design: Design | None = None
+    changes: Changes | None = None
 
     def __post_init__(self) -> None:
         validation.text("name", self.name)
@@ -63,6 +67,38 @@ class Mechanism(Plotted):
         settle(self, neighbours=Neighbours.of(self.neighbours))
         self.law.check_shape(self.shape)
         self.law.check_neighbours(self.neighbours)
+        if self.changes is not None:
+            self._check_changes(self.changes)
+
+    def _check_changes(self, changes: Changes) -> None:
+        changes.check_shape(self.shape)
+        changes.check_neighbours(self.neighbours)
+        stated = _size(self.law, worst_of(self.law, changes, self.dimension))
+        if self.sensitivity != stated:
+            raise InvalidInput(
+                f"sensitivity={self.sensitivity:g} is not that of changes={changes}, {stated:g}: use "
+                "mechanism.against(changes), which computes it."
+            )
+
+    def against(self, changes: Changes) -> Mechanism:
+        """The same noise against another set of changes: every number is computed for that set.
+
+        >>> import lessnoise as ln
+        >>> m = ln.laplace(epsilon=1, sensitivity=2, shape=6).against(ln.changes.counts(neighbours="replace"))
+        Traceback (most recent call last):
+        lessnoise.errors.InvalidInput: neighbours='add/remove' is not that of the changes...
+        >>> m = ln.laplace(epsilon=1, sensitivity=2, shape=6, neighbours="replace")
+        >>> m.delta(0.5).upper > m.against(ln.changes.counts(neighbours="replace")).delta(0.5).upper
+        True
+        """
+        read_changes(changes).check_shape(self.shape)
+        size = _size(self.law, worst_of(self.law, changes, self.dimension))
+        return replace(self, changes=changes, sensitivity=size)
+
+    @functools.cached_property
+    def shift(self) -> float | Moves:
+        """The worst change, as the law's curve takes it."""
+        return self.sensitivity if self.changes is None else worst_of(self.law, self.changes, self.dimension)
 
     @property
     def dimension(self) -> int:
@@ -107,11 +143,11 @@ class Mechanism(Plotted):
 
     def delta(self, epsilon: float) -> Bracket:
         """Exact delta at an epsilon: the smallest delta of an (epsilon, delta) guarantee, bracketed."""
-        return delta_of(self.law, self.dimension, self.sensitivity, validation.nonnegative_epsilon(epsilon))
+        return delta_of(self.law, self.dimension, self.shift, validation.nonnegative_epsilon(epsilon))
 
     def epsilon(self, delta: float) -> Bracket:
         """Exact epsilon at a delta: the smallest epsilon of an (epsilon, delta) guarantee, bracketed."""
-        return epsilon_of(self.law, self.dimension, self.sensitivity, validation.delta_or_zero(delta))
+        return epsilon_of(self.law, self.dimension, self.shift, validation.delta_or_zero(delta))
 
     @property
     def machine_distance(self) -> float:
@@ -145,7 +181,7 @@ class Mechanism(Plotted):
             )
         exact = self.delta(self.claim.epsilon)
         if exact.lower <= self.claim.delta < exact.upper:  # too close to call: look closer
-            exact = delta_of(self.law, self.dimension, self.sensitivity, self.claim.epsilon, 1e-7)
+            exact = delta_of(self.law, self.dimension, self.shift, self.claim.epsilon, 1e-7)
         return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
 
     def repeat(self, n: int) -> Composition:
@@ -196,13 +232,14 @@ class Mechanism(Plotted):
             "neighbours": self.neighbours.value,
             "claim": None if self.claim is None else self.claim.to_dict(),
             **({} if self.design is None else {"design": self.design.to_dict()}),
+            **({} if self.changes is None else {"changes": self.changes.to_dict()}),
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Mechanism:
         """The inverse of :meth:`to_dict`."""
         needed = ("name", "noise", "shape", "sensitivity", "neighbours", "claim")
-        values = validation.fields(values, needed, "description", optional=("design",), schema=SCHEMA)
+        values = validation.fields(values, needed, "description", optional=("design", "changes"), schema=SCHEMA)
         claim = values["claim"]
         found = cls(
             name=values["name"],
@@ -211,6 +248,7 @@ class Mechanism(Plotted):
             sensitivity=values["sensitivity"],
             neighbours=values["neighbours"],
             claim=None if claim is None else Claim.from_dict(claim),
+            changes=read_changes(values["changes"]) if "changes" in values else None,
         )
         if "design" not in values:
             return found
@@ -224,3 +262,8 @@ class Mechanism(Plotted):
     def from_json(cls, text: str) -> Mechanism:
         """The inverse of :meth:`to_json`."""
         return cls.from_dict(validation.json_object(text, "description"))
+
+
+def _size(law: Law, shift: float | Moves) -> float:
+    """The size of the worst change in the law's norm."""
+    return shift.norm(getattr(law, "p", 1)) if isinstance(shift, Moves) else shift

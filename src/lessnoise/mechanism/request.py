@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._common import settle
+from lessnoise.changes import Changes, read_changes
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.harmless import shown
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.mechanism import Mechanism
 
@@ -45,12 +47,13 @@ class Request:
     amount that one individual adds to any one entry, never below 0, for correlated noise. ``integer``: the value
     holds whole numbers, for integer noise. ``objective``: what least noise makes small. ``counts``: the value is a
     histogram on a line or a map, for H_b and DAWA. ``moved``: a replaced individual takes away at most half of the
-    l1 sensitivity and adds at most half, for H_b.
+    l1 sensitivity and adds at most half, for H_b. ``changes``: the set of changes that one individual can make; then
+    ``sensitivity``, ``l1_sensitivity``, ``entry_bound``, ``integer`` and ``moved`` follow from it.
     """
 
     epsilon: float
     delta: float
-    sensitivity: float
+    sensitivity: float  # None beside ``changes``
     shape: tuple[int, ...]
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     l1_sensitivity: float | None = None
@@ -62,15 +65,30 @@ class Request:
     objective: str = "squared"
     counts: bool = False
     moved: bool = False
+    changes: Changes | None = None
 
     def __post_init__(self) -> None:
         settle(self, epsilon=validation.epsilon(self.epsilon), delta=validation.delta(self.delta))
-        settle(self, sensitivity=validation.sensitivity(self.sensitivity), shape=validation.shape(self.shape))
-        settle(self, neighbours=Neighbours.of(self.neighbours))
+        settle(self, shape=validation.shape(self.shape), neighbours=Neighbours.of(self.neighbours))
+        if self.changes is not None:
+            self._settle_changes(read_changes(self.changes))
+        settle(self, sensitivity=validation.sensitivity(self.sensitivity))
         Goal.of(self.objective)
         for name in ("l1_sensitivity", "k", "p", "bound", "entry_bound"):
             if getattr(self, name) is not None:
                 settle(self, **{name: validation.positive(name, getattr(self, name), math.inf)})
+
+    def _settle_changes(self, changes: Changes) -> None:
+        changes.check_shape(self.shape)
+        changes.check_neighbours(self.neighbours)
+        l2, l1, largest = (changes.norm(order, self.dimension) for order in (2, 1, math.inf))
+        if self.sensitivity not in (None, l2):
+            raise InvalidInput(
+                f"sensitivity={shown(self.sensitivity)} beside changes={changes}: leave it out, it follows from them."
+            )
+        moved = changes.relation is Neighbours.REPLACE
+        settle(self, changes=changes, sensitivity=l2, l1_sensitivity=l1, integer=changes.whole, moved=moved)
+        settle(self, entry_bound=largest if changes.one_sided else None)
 
     @classmethod
     def of(cls, epsilon: float, delta: float, sensitivity: float, shape: Shape, neighbours: Relation) -> Request:
@@ -103,7 +121,8 @@ class Request:
     def mechanism(self, name: str, law: Law, source: str) -> Mechanism:
         """A mechanism for this request, with a source's claim to its target."""
         claim = Claim(self.epsilon, self.delta, self.neighbours, source)
-        return Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
+        built = Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
+        return built if self.changes is None else built.against(self.changes)
 
     def standard(self, **changed: object) -> dict[str, Any]:
         """The arguments that most builders take, or some of them ``changed``."""

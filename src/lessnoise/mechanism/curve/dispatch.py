@@ -6,6 +6,9 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
+from lessnoise._later import later
+from lessnoise.changes import Changes, Moves
+from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import gaussian, l2, radial
 from lessnoise.mechanism.law import Laplace, Law, Radial
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Curve = Callable[[float, float], Bracket]
+    Shift = float | Moves  # the worst change: its size in the law's norm, or the sizes of its entries
 
 DEFAULT_TOLERANCE = radial.DEFAULT_TOLERANCE
 LARGEST_EPSILON = 1e6
@@ -25,19 +29,61 @@ _SAFE = 1.0 - 1.1 * _FINE
 
 @functools.lru_cache(maxsize=4096)
 @computable
-def delta_of(
-    law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float = DEFAULT_TOLERANCE
-) -> Bracket:
+def delta_of(law: Law, dimension: int, shift: Shift, epsilon: float, tolerance: float = DEFAULT_TOLERANCE) -> Bracket:
     """Bracket of the smallest delta with (epsilon, delta)-DP against the worst neighbour."""
-    if epsilon >= law_pure_epsilon(law, dimension, sensitivity):
+    if epsilon >= pure_epsilon_of(law, dimension, shift):
         return Bracket(0.0, 0.0)
-    return law_delta(law, dimension, sensitivity, epsilon, tolerance)
+    if isinstance(shift, Moves):
+        found: Bracket = later("delta of entries")(law, shift, epsilon)
+        return found
+    return law_delta(law, dimension, shift, epsilon, tolerance)
 
 
 @functools.singledispatch
 def law_delta(law: Law, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     """The curve of one law; each law registers its own."""
     raise TypeError(f"no privacy curve is known for {type(law).__name__}")
+
+
+@functools.singledispatch
+def worst_of(law: Law, changes: Changes, dimension: int) -> Shift:
+    """The change of a set that the noise hides worst, as the law's curve takes it.
+
+    For most laws that is the largest norm: isotropic noise hides all changes of one length alike. A law of independent
+    entries registers a change that is above all others: its curve is that of all its entries together.
+    """
+    order = {"l2": 2, "l1": 1}.get(law.norm)
+    if order is None:
+        raise no_curve(law, changes)
+    return changes.norm(order, dimension)
+
+
+def no_curve(law: Law, changes: Changes) -> InvalidInput:
+    """The error for a set that a law has no curve for."""
+    return InvalidInput(
+        f"changes={changes} is not a set for which {law.kind} noise has a curve: choose other noise, or leave changes "
+        "out and state a sensitivity."
+    )
+
+
+def entries(moves: Moves) -> Shift:
+    """A change of independent entries; one of a single entry is its size."""
+    return moves.sizes[0][0] if moves.count == 1 else moves
+
+
+@worst_of.register(Laplace)
+def _(law: Laplace, changes: Changes, dimension: int) -> Shift:
+    # The overlap of two diamonds is a product of overlaps along the diagonals: it falls as two entries d1 >= d2 become
+    # d1 + t and d2 - t, whatever the others do. So the change that majorizes all others is the worst.
+    moves = changes.majorant(dimension)
+    return changes.norm(1, dimension) if moves is None else entries(moves)
+
+
+def pure_epsilon_of(law: Law, dimension: int, shift: Shift) -> float:
+    """The epsilon of pure DP, rounded up: the entries of a change add up."""
+    if isinstance(shift, Moves):
+        return math.fsum(count * law_pure_epsilon(law, 1, size) for size, count in shift.sizes) * (1.0 + 1e-15)
+    return law_pure_epsilon(law, dimension, shift)
 
 
 @functools.singledispatch
@@ -92,14 +138,17 @@ def _up(epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 @computable
-def epsilon_of(law: Law, dimension: int, sensitivity: float, delta: float) -> Bracket:
+def epsilon_of(law: Law, dimension: int, shift: Shift, delta: float) -> Bracket:
     """Bracket of the smallest epsilon >= 0 with (epsilon, delta)-DP; infinite where there is none."""
-    pure = law_pure_epsilon(law, dimension, sensitivity)
+    if isinstance(shift, Moves):
+        composed: Bracket = later("epsilon of entries")(law, shift, delta)
+        return composed
+    pure = law_pure_epsilon(law, dimension, shift)
     if delta == 0.0:
-        return Bracket(law_pure_epsilon_lower(law, dimension, sensitivity), pure)
+        return Bracket(law_pure_epsilon_lower(law, dimension, shift), pure)
 
     def curve(epsilon: float, tolerance: float) -> Bracket:
-        return delta_of(law, dimension, sensitivity, epsilon, tolerance)
+        return delta_of(law, dimension, shift, epsilon, tolerance)
 
     start = curve(0.0, DEFAULT_TOLERANCE)
     if start.upper <= delta:

@@ -25,7 +25,7 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
-from lessnoise.mechanism.curve import gaussian, law_delta
+from lessnoise.mechanism.curve import gaussian, law_delta, no_curve, worst_of
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request, representable
@@ -34,6 +34,7 @@ from lessnoise.noise import Form, Independent, Real
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
+    from lessnoise.changes import Changes
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.mechanism.request import Relation
 
@@ -116,6 +117,13 @@ def worst_mu(law: CorrelatedGaussian, dimension: int, sensitivity: float) -> flo
 def _(law: CorrelatedGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     mu = worst_mu(law, dimension, sensitivity)
     return gaussian.delta_between(mu * (1.0 - _ROUNDING), mu * (1.0 + _ROUNDING), epsilon)
+
+
+@worst_of.register(CorrelatedGaussian)
+def _(law: CorrelatedGaussian, changes: Changes, dimension: int) -> float:
+    if not changes.one_sided:
+        raise no_curve(law, changes)
+    return changes.norm(math.inf, dimension)
 
 
 def correlated_gaussian(

@@ -38,7 +38,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.calibration import radial_scale
-from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
+from lessnoise.mechanism.curve import entries, law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request
@@ -48,6 +48,7 @@ from lessnoise.noise import Form, Independent, Integers, Real
 
 if TYPE_CHECKING:
     from lessnoise._common import Array, Shape
+    from lessnoise.changes import Changes, Moves
     from lessnoise.mechanism.mechanism import Mechanism
 
 
@@ -100,6 +101,17 @@ def _(law: GeneralizedGaussian, dimension: int, sensitivity: float, epsilon: flo
     lower = law_delta(Radial(1, law.p, law.scale), 1, sensitivity, epsilon, tolerance).lower
     upper = upper_delta(law.p, dimension, sensitivity / law.scale, epsilon)
     return Bracket(min(lower, upper), upper)
+
+
+@worst_of.register(GeneralizedGaussian)
+def _(law: GeneralizedGaussian, changes: Changes, dimension: int) -> float | Moves:
+    known = law.known(dimension)
+    if known is not None:
+        return worst_of(known, changes, dimension)
+    moves = changes.dominant(dimension)  # log-concave entries: a larger change of any of them loses more
+    if moves is None:
+        raise no_curve(law, changes)
+    return entries(moves)
 
 
 @law_pure_epsilon.register(GeneralizedGaussian)

@@ -37,7 +37,7 @@ from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
+from lessnoise.mechanism.curve import entries, law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.families.block_sampler import Blocks, sampler_of
 from lessnoise.mechanism.law import Laplace, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise._common import Array, IntArray, Shape
+    from lessnoise.changes import Changes, Moves
     from lessnoise.noise import Sequence
 
 
@@ -173,6 +174,20 @@ def _(law: Geometric, dimension: int, sensitivity: float, epsilon: float, tolera
         inner = central_probability(law) * math.expm1(-law.rate * law.reach) / math.expm1(-law.rate)
         value += inner * -math.expm1(epsilon - law.rate)
     return Bracket(value * (1.0 - _ROUNDING), min(value * (1.0 + _ROUNDING) + math.ulp(law.tail), 1.0))
+
+
+@worst_of.register(Geometric)
+def _(law: Geometric, changes: Changes, dimension: int) -> float | Moves:
+    # As for Laplace noise: the overlap of two diamonds of the lattice falls as two entries d1 >= d2 become d1 + t and
+    # d2 - t, for each parity of the diagonals on its own. With a tail: the change that is above all others.
+    if not changes.whole:
+        raise no_curve(law, changes)
+    moves = changes.majorant(dimension) if law.reach is None else changes.dominant(dimension)
+    if moves is not None and (law.reach is None or moves.sizes[0][0] == 1.0):
+        return entries(moves)
+    if law.reach is None:
+        return changes.norm(1, dimension)
+    raise no_curve(law, changes)
 
 
 def _pure_delta(law: Geometric, change: int, dimension: int, epsilon: float) -> Bracket:

@@ -126,3 +126,50 @@ def test_joined_and_scaled_sets():
 def test_bad_sets_are_refused_in_one_sentence(make, words):
     with pytest.raises(ln.InvalidInput, match=words):
         make()
+
+
+def every_change(rows: int, cap: int | None, replaced: bool, dimension: int) -> set[tuple[int, ...]]:
+    """All whole-number changes of a small counts set, by brute force."""
+    most = rows if cap is None else cap
+    one_side = [v for v in itertools.product(range(most + 1), repeat=dimension) if sum(v) <= rows]
+    if not replaced:
+        return set(one_side)
+    return {tuple(a - b for a, b in zip(one, other, strict=True)) for one in one_side for other in one_side}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("cap", [None, 1, 2, 3])
+def test_the_largest_change_of_counts_is_in_the_set_and_above_all_others(cap: int | None, replaced: bool) -> None:
+    for rows, dimension in itertools.product((1, 2, 3, 4), (1, 2, 3)):
+        if cap is not None and cap > rows:
+            continue
+        found = changes.counts(rows, cap, "replace" if replaced else "add/remove")
+        all_of_them = [changes.Moves.of(change) for change in every_change(rows, cap, replaced, dimension)]
+        largest, dominant = found.majorant(dimension), found.dominant(dimension)
+        assert largest in all_of_them
+        assert all(largest.majorizes(other) for other in all_of_them)
+        is_above = [one for one in all_of_them if all(one.dominates(other) for other in all_of_them)]
+        assert (dominant is None) == (not is_above)
+        assert dominant is None or dominant in is_above
+
+
+def test_largest_changes_of_other_sets() -> None:
+    assert changes.ball(2.0, norm=1).majorant(5) == changes.Moves(((2.0, 1),))
+    assert changes.ball(2.0, norm=1).dominant(5) is None
+    assert changes.ball(2.0).majorant(5) is None
+    assert changes.ball(2.0).dominant(1) == changes.Moves(((2.0, 1),))
+    assert changes.ball(2.0, norm=math.inf).dominant(5) == changes.Moves(((2.0, 5),))
+    assert changes.corner([1.0, 3.0, 1.0]).dominant(3) == changes.Moves(((3.0, 1), (1.0, 2)))
+    assert changes.listed([[1, 0], [0, 2]]).dominant(2) == changes.Moves(((2.0, 1),))
+    assert changes.listed([[1, 1], [0, 2]]).majorant(2) == changes.Moves(((2.0, 1),))
+    assert changes.listed([[1, 1], [0, 2]]).dominant(2) is None
+    assert (changes.counts(3) | changes.counts(2)).majorant(4) == changes.Moves(((3.0, 1),))
+    assert (changes.counts(3) | changes.ball(9.0)).majorant(4) is None
+    assert changes.counts(2).scaled(0.5).majorant(4) == changes.Moves(((1.0, 1),))
+
+
+def test_norms_of_moves_are_those_of_the_vector() -> None:
+    moves = changes.Moves.of([3.0, -1.0, 1.0, 0.0])
+    assert moves.norm(1) == 5.0
+    assert moves.norm(2) ** 2 == pytest.approx(11.0, rel=1e-15)
+    assert moves.norm(1.5) == pytest.approx((3.0**1.5 + 2.0) ** (1 / 1.5), rel=1e-13)

@@ -1,23 +1,15 @@
-"""What one individual can do to a value: a frozen description of a set of changes, from which sensitivities follow.
-
-Every set is symmetric: who can be added can be removed. Norms are rounded up, so that noise made for them is enough.
-
->>> from lessnoise import changes
->>> one_row = changes.counts()
->>> one_row.norm(1, 6), one_row.norm(2, 6), str(one_row)
-(1.0, 1.0, 'at most 1 row, add/remove')
-"""
+"""The sets of changes that there are."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lessnoise import validation
-from lessnoise._common import root_up, round_up, settle
+from lessnoise._common import root_up, settle
+from lessnoise.changes.base import ORDERS, ROUNDING, Changes, Moves, first_above
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -25,61 +17,7 @@ from lessnoise.harmless import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ORDERS = (1, 2, math.inf)
-_KINDS: dict[str, type[Changes]] = {}
-
-
-class Changes(ABC):
-    """A set of changes. Build one with :func:`ball`, :func:`counts`, :func:`corner` or :func:`listed`."""
-
-    kind: ClassVar[str]
-    whole: bool = False
-    """Every change is made of whole numbers."""
-
-    def __init_subclass__(cls) -> None:
-        _KINDS[cls.kind] = cls
-
-    def norm(self, order: float, dimension: int) -> float:
-        """The largest l1, l2 or l-infinity norm of a change of an array with this many entries, rounded up."""
-        validation.choice("order", order, ORDERS)
-        return (root_up if order == 2 else round_up)(self._power(order, dimension))
-
-    @abstractmethod
-    def _power(self, order: float, dimension: int) -> Fraction:
-        """The norm itself for order 1 and infinity, its square for order 2; never too small."""
-
-    @abstractmethod
-    def single(self, dimension: int) -> float:
-        """Every entry alone can change by this much, rounded down: what lower bounds on the noise start from."""
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:  # noqa: B027
-        """Raise InvalidInput if the set is not one of changes of arrays of this shape."""
-
-    def scaled(self, factor: float) -> Changes:
-        """Every change multiplied by a factor."""
-        return Scaled(self, factor)
-
-    def __or__(self, other: Changes) -> Changes:
-        return joined(self, other)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON, with the kind."""
-        return {"kind": self.kind, **{field.name: _plain(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Changes:
-        """The inverse of :meth:`to_dict` of any set.
-
-        >>> Changes.from_dict(counts(3, per_cell=1).to_dict()) == counts(3, per_cell=1)
-        True
-        """
-        kind = validation.fields(values, ("kind",), "changes", optional=None)["kind"]
-        validation.choice("changes kind", kind, list(_KINDS))
-        found = _KINDS[kind]
-        needed = [field.name for field in fields(found) if field.default is MISSING]  # type: ignore[arg-type]
-        rest = [field.name for field in fields(found) if field.default is not MISSING]  # type: ignore[arg-type]
-        given = validation.fields(values, ("kind", *needed), f"{kind} changes", rest)
-        return found(**{name: value for name, value in given.items() if name != "kind"})
+_MOST_CELLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +47,26 @@ class Ball(Changes):
         """The radius: a change may lie in one entry."""
         return self.radius
 
+    def inner_radius(self, dimension: int) -> float:
+        """The radius, unless the ball has corners at the axes."""
+        return self.radius if self.order != 1 or dimension == 1 else 0.0
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whether its norm is at most the radius, within rounding."""
+        moves = Moves.of(change)
+        size = 0.0 if not moves.sizes else moves.sizes[0][0] if self.order == math.inf else moves.norm(self.order)
+        return size <= self.radius * (1.0 + ROUNDING)
+
+    def majorant(self, dimension: int) -> Moves | None:
+        """All in one entry for norm 1, all entries for norm inf."""
+        if self.order == 1 or dimension == 1:
+            return Moves(((self.radius, 1),))
+        return self.dominant(dimension)
+
+    def dominant(self, dimension: int) -> Moves | None:
+        """All entries, for norm inf."""
+        return Moves(((self.radius, dimension),)) if self.order == math.inf or dimension == 1 else None
+
     def __str__(self) -> str:
         return f"l{self.order} norm at most {self.radius:g}"
 
@@ -136,6 +94,16 @@ class Counts(Changes):
                     f"per_cell={self.per_cell} is above rows={self.rows}: a cell cannot get more rows than there are."
                 )
 
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """Rows are added, or taken away, unless some are replaced."""
+        return self.neighbours is Neighbours.ADD_REMOVE
+
+    @property
+    def relation(self) -> Neighbours:
+        """The one that the rows were stated for."""
+        return self.neighbours
+
     def _power(self, order: float, dimension: int) -> Fraction:
         if self.neighbours is Neighbours.ADD_REMOVE or order == math.inf:  # a cell: rows that leave, or rows that enter
             return Fraction(self._packed(order, dimension))
@@ -161,6 +129,33 @@ class Counts(Changes):
         """As many rows as one cell may get."""
         return float(self._most)
 
+    def contains(self, change: Sequence[float]) -> bool:
+        """Whole numbers that keep the limits."""
+        up, down = sum(entry for entry in change if entry > 0), -sum(entry for entry in change if entry < 0)
+        limits = max(up, down) <= self.rows and max(map(abs, change), default=0.0) <= self._most
+        apart = self.neighbours is Neighbours.REPLACE or min(up, down) == 0
+        return limits and apart and all(float(entry).is_integer() for entry in change)
+
+    def majorant(self, dimension: int) -> Moves:
+        """As many full cells as there can be, and the rest in one more; twice that if rows are replaced."""
+        sides = 1 if self.neighbours is Neighbours.ADD_REMOVE else 2
+        full, rest = divmod(self.rows, self._most)
+        cells = min(sides * full, dimension)
+        return Moves.counted([(float(self._most), cells), (float(rest), min(sides, dimension - cells))])
+
+    def dominant(self, dimension: int) -> Moves | None:
+        """The same, unless spreading the rows over more cells changes one of these more."""
+        found = self.majorant(dimension)
+        if self._most == 1:
+            return found
+        sides = 1 if self.neighbours is Neighbours.ADD_REMOVE else 2
+        spread = min(sides * self.rows, dimension)  # cells that can change at all
+        if spread > min(found.count, _MOST_CELLS):
+            return None
+        # With i cells, each may get as many rows as every one of them can.
+        alike = Moves.of(min(self._most, self.rows // -(-i // sides)) for i in range(1, spread + 1))
+        return found if found.dominates(alike) else None
+
     def __str__(self) -> str:
         cap = "" if self.per_cell is None else f", at most {self.per_cell} in a cell"
         return f"at most {self.rows} row{'s' if self.rows > 1 else ''}{cap}, {self.neighbours.value}"
@@ -173,6 +168,7 @@ class Corner(Changes):
     bounds: float | tuple[float, ...]
 
     kind: ClassVar[str] = "corner"
+    one_sided: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         if isinstance(self.bounds, (list, tuple)):
@@ -201,6 +197,22 @@ class Corner(Changes):
     def single(self, dimension: int) -> float:
         """The smallest bound."""
         return min(self.bounds) if isinstance(self.bounds, tuple) else self.bounds
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """All up or all down, within the bounds."""
+        bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
+        if len(bounds) != len(change) or min(change) < 0.0 < max(change):
+            return False
+        return all(abs(entry) <= bound * (1.0 + ROUNDING) for entry, bound in zip(change, bounds, strict=True))
+
+    def majorant(self, dimension: int) -> Moves:
+        """All entries by their bounds."""
+        return self.dominant(dimension)
+
+    def dominant(self, dimension: int) -> Moves:
+        """All entries by their bounds."""
+        self.check_shape((dimension,))
+        return Moves.of(self.bounds) if isinstance(self.bounds, tuple) else Moves(((self.bounds, dimension),))
 
     def __str__(self) -> str:
         each = "their own bounds" if isinstance(self.bounds, tuple) else f"{self.bounds:g}"
@@ -233,6 +245,11 @@ class Listed(Changes):
         """All entries are whole numbers."""
         return all(entry.is_integer() for vector in self.vectors for entry in vector)
 
+    @property
+    def one_sided(self) -> bool:  # type: ignore[override]
+        """No vector has entries of both signs."""
+        return all(min(vector) >= 0.0 or max(vector) <= 0.0 for vector in self.vectors)
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Vectors of as many entries."""
         if len(self.vectors[0]) != math.prod(shape):
@@ -256,133 +273,18 @@ class Listed(Changes):
                 alone[changed[0]] = max(alone[changed[0]], abs(vector[changed[0]]))
         return min(alone)
 
+    def contains(self, change: Sequence[float]) -> bool:
+        """One of the vectors, or its opposite, or none."""
+        given = tuple(map(float, change))
+        return not any(given) or given in self.vectors or tuple(-entry for entry in given) in self.vectors
+
+    def majorant(self, dimension: int) -> Moves | None:
+        """One of the vectors, if it is above all others."""
+        return first_above([Moves.of(vector) for vector in self.vectors], Moves.majorizes)
+
+    def dominant(self, dimension: int) -> Moves | None:
+        """One of the vectors, if it is above all others."""
+        return first_above([Moves.of(vector) for vector in self.vectors], Moves.dominates)
+
     def __str__(self) -> str:
         return f"{len(self.vectors)} listed change{'s' if len(self.vectors) > 1 else ''} and their opposites"
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled(Changes):
-    """The changes of a set, multiplied by a factor."""
-
-    changes: Changes
-    factor: float
-
-    kind: ClassVar[str] = "scaled"
-
-    def __post_init__(self) -> None:
-        settle(self, changes=_read(self.changes), factor=validation.positive("factor", self.factor))
-
-    @property
-    def whole(self) -> bool:  # type: ignore[override]
-        """Whole numbers times a whole number."""
-        return self.changes.whole and self.factor.is_integer()
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """As of the set."""
-        self.changes.check_shape(shape)
-
-    def _power(self, order: float, dimension: int) -> Fraction:
-        return self.changes._power(order, dimension) * Fraction(self.factor) ** (2 if order == 2 else 1)
-
-    def single(self, dimension: int) -> float:
-        """The set's own, multiplied."""
-        return math.nextafter(self.changes.single(dimension) * self.factor, 0.0)
-
-    def __str__(self) -> str:
-        return f"{self.factor:g} times ({self.changes})"
-
-
-@dataclass(frozen=True, slots=True)
-class Joined(Changes):
-    """Changes of any of several sets."""
-
-    sets: tuple[Changes, ...]
-
-    kind: ClassVar[str] = "joined"
-
-    def __post_init__(self) -> None:
-        sets = tuple(_read(one) for one in validation.entries("sets", list(self.sets)))
-        settle(self, sets=sets)
-
-    @property
-    def whole(self) -> bool:  # type: ignore[override]
-        """All of them are."""
-        return all(one.whole for one in self.sets)
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """As of every set."""
-        for one in self.sets:
-            one.check_shape(shape)
-
-    def _power(self, order: float, dimension: int) -> Fraction:
-        return max(one._power(order, dimension) for one in self.sets)
-
-    def single(self, dimension: int) -> float:
-        """The largest of the sets' own."""
-        return max(one.single(dimension) for one in self.sets)
-
-    def __str__(self) -> str:
-        return " or ".join(f"({one})" for one in self.sets)
-
-
-def ball(radius: float, norm: float = 2) -> Changes:
-    """All changes whose l1, l2 or l-infinity norm (``norm`` 1, 2 or inf) is at most ``radius``.
-
-    >>> ball(1.0).norm(1, 4), ball(1.0, norm=math.inf).norm(2, 4)
-    (2.0, 2.0)
-    """
-    return Ball(radius, norm)
-
-
-def counts(rows: int = 1, per_cell: int | None = None, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Changes:
-    """An individual adds at most ``rows`` rows to disjoint cells, at most ``per_cell`` to one; or has them replaced.
-
-    >>> [counts(20, per_cell=cap).norm(2, 1000) ** 2 for cap in (None, 1)]
-    [400.0, 20.000000000000004]
-    """
-    return Counts(rows, per_cell, Neighbours.of(neighbours))
-
-
-def corner(bounds: float | Sequence[float]) -> Changes:
-    """One individual adds between 0 and its bound to each entry: bounded sums, for data added or removed.
-
-    >>> corner([3.0, 4.0]).norm(2, 2), corner(1.0).norm(1, 10)
-    (5.0, 10.0)
-    """
-    return Corner(tuple(bounds) if isinstance(bounds, (list, tuple)) else bounds)  # type: ignore[arg-type]
-
-
-def listed(vectors: Sequence[Sequence[float]]) -> Changes:
-    """A finite list of changes; their opposites are meant too.
-
-    >>> listed([[1, 0], [0, -2]]).norm(math.inf, 2), listed([[1, 0], [0, -2]]).single(2)
-    (2.0, 1.0)
-    """
-    return Listed(tuple(tuple(vector) for vector in vectors))
-
-
-def joined(*sets: Changes) -> Changes:
-    """Changes of any of these sets.
-
-    >>> str(joined(counts(), ball(2.0)))
-    '(at most 1 row, add/remove) or (l2 norm at most 2)'
-    """
-    return Joined(sets)
-
-
-def _read(value: object) -> Changes:
-    if isinstance(value, Changes):
-        return value
-    if isinstance(value, dict):
-        return Changes.from_dict(value)
-    raise InvalidInput(f"changes={shown(value)} is not a set of changes: build one with lessnoise.changes.")
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Changes):
-        return value.to_dict()
-    if isinstance(value, Neighbours):
-        return value.value
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return "inf" if value == math.inf else value
