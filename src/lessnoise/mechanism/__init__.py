@@ -35,6 +35,10 @@ from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussia
 from lessnoise.mechanism.families.geometric import Geometric, geometric, log_weights
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
+from lessnoise.mechanism.families.norm_bodies import gauge, worst_entries
+from lessnoise.mechanism.families.norm_builder import norm_radial
+from lessnoise.mechanism.families.norm_radial import NormRadial
+from lessnoise.mechanism.families.norm_staircase import NormStaircase, steps
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
@@ -73,6 +77,8 @@ __all__ = [
     "MatrixGaussian",
     "Mechanism",
     "MvgConstants",
+    "NormRadial",
+    "NormStaircase",
     "Radial",
     "Request",
     "Shells",
@@ -93,6 +99,7 @@ __all__ = [
     "draw_noise",
     "epsilon_of",
     "find_mechanism",
+    "gauge",
     "gaussian_delta",
     "gaussian_scale",
     "generalized_gaussian",
@@ -115,6 +122,7 @@ __all__ = [
     "mvg",
     "mvg_constants",
     "noise_form",
+    "norm_radial",
     "prepare_noise",
     "prepare_streamed",
     "product_noise",
@@ -125,8 +133,10 @@ __all__ = [
     "radius_at",
     "shells",
     "squared_budget",
+    "steps",
     "values_drawn",
     "wishart",
+    "worst_entries",
     "worst_mu",
     "worst_of",
     "worst_vertex",

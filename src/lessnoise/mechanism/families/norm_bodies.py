@@ -33,11 +33,14 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import round_up
+from lessnoise.changes import Ball, Corner, Scaled
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.law import Plain
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array
+    from lessnoise.changes import Changes
 
 CUBE, CORNER = "cube", "corner"
 BODIES = (CUBE, CORNER)
@@ -75,6 +79,28 @@ class OfBody(Plain):
                 f"neighbours={neighbours.value!r} is not served by the corner body: a replaced individual can raise "
                 'some entries and lower others; pass body="cube", or neighbours="add/remove".'
             )
+
+
+def size_of(law: OfBody, changes: Changes, dimension: int) -> float | None:
+    """The sensitivity of a law against a set of changes, rounded up; None if its curve is not that of the set.
+
+    It is, if the set is the body itself times a number: stretched by the factors, it has the worst vertex.
+    """
+    if isinstance(changes, Scaled):
+        inner = size_of(law, changes.changes, dimension)
+        return None if inner is None else round_up(Fraction(inner) * Fraction(changes.factor))
+    if isinstance(changes, Ball) and changes.order == math.inf and law.body == CUBE:
+        bounds = np.full(dimension if law.factors else 1, changes.radius)
+    elif isinstance(changes, Corner):
+        bounds = np.atleast_1d(np.array(changes.bounds))  # their largest change is a vertex of the cube, too
+    else:
+        return None
+    if not law.factors:
+        return float(bounds[0]) if bounds.min() == bounds.max() else None
+    sizes = bounds / np.array(law.factors)
+    if sizes.min() < sizes.max() * (1.0 - 2.0**-51):
+        return None
+    return math.nextafter(float(sizes.max()), math.inf)
 
 
 def checked_factors(values: object) -> tuple[float, ...]:

@@ -34,18 +34,20 @@ _SMOOTH_FROM = 200  # entries of a corner body, whose places T matter more than 
 
 
 @log_raw_moment.register(NormRadial)
-def _(law: NormRadial, dimension: int, order: int) -> float:
-    # R = s x^(1/p), x ~ Gamma((M + p)/p).
-    radius = log_gamma_ratio((dimension + law.power) / law.power, 2.0 * order / law.power)
-    return 2.0 * order * math.log(law.scale) + radius + log_square_moment(law.body, dimension, law.factors, order)
-
-
 @log_raw_moment.register(NormStaircase)
-def _(law: NormStaircase, dimension: int, order: int) -> float:
+def _(law: NormRadial | NormStaircase, dimension: int, order: int) -> float:
+    radius = log_radius_moment(law, dimension, order)
+    return radius + log_square_moment(law.body, dimension, law.factors, order)
+
+
+def log_radius_moment(law: NormRadial | NormStaircase, dimension: int, order: int) -> float:
+    """ln E[R^(2 order)] of noise that is uniform in R K."""
+    if isinstance(law, NormRadial):  # R = s x^(1/p), x ~ Gamma((M + p)/p)
+        shape = (dimension + law.power) / law.power
+        return 2.0 * order * math.log(law.scale) + log_gamma_ratio(shape, 2.0 * order / law.power)
     radii, chances = steps(law, dimension)
     largest = float(radii[-1])
-    radius = math.log(float(np.dot(chances, (radii / largest) ** (2 * order)))) + 2.0 * order * math.log(largest)
-    return radius + log_square_moment(law.body, dimension, law.factors, order)
+    return 2.0 * order * math.log(largest) + math.log(float(np.dot(chances, (radii / largest) ** (2 * order))))
 
 
 @quantile.register(NormRadial)
@@ -109,12 +111,11 @@ def _square_sum(body: str, dimension: int, factors: tuple[float, ...]) -> Square
     if dimension == 1:
         return SquareSum(0.0, 1.0, np.ones(1), factors[0] if factors else 1.0)
     sizes, numbers = np.unique(np.array(factors or (1.0,)) ** 2, return_counts=True)
-    if not factors:
-        numbers = np.array([dimension])
+    counts = numbers.astype(np.float64) if factors else np.array([float(dimension)])
     places = _places(body, dimension)
     few = len(sizes) * len(places) <= _MOST_TRANSFORMS
     series = few and dimension <= (_SMOOTH_FROM if body == CORNER else 10**5)
-    return (_by_series if series else _by_expansion)(sizes, numbers, places, dimension)
+    return (_by_series if series else _by_expansion)(sizes, counts, places, dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def _by_series(sizes: Array, numbers: Array, places: list[_Place], dimension: in
     period = 1.02 * (high - low)
     start = low - 0.01 * (high - low)
     terms = 2 ** (14 if dimension <= _FEW_TERMS else 12)
-    frequencies = 2.0 * math.pi / period * np.arange(1, terms)
+    frequencies: Array = 2.0 * math.pi / period * np.arange(1.0, float(terms))
     total = np.zeros(terms - 1, dtype=np.complex128)
     for place in places:
         for part in _transforms(sizes, numbers, place, frequencies):

@@ -25,6 +25,7 @@ corner body beyond q = 1, 1 + |2 - q|^M/C(n, b).
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -95,8 +96,8 @@ def _(law: NormRadial, dimension: int, sensitivity: float) -> float:
 def _(law: NormRadial, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     ratio = sensitivity / law.scale
     if law.power == 1.0 and (law.body == CUBE or dimension == 1):
-        # 1 - exp((eps - d)/2); the quotient d may be off by half a unit in its last place.
-        ends = [-math.expm1(min(0.5 * (epsilon - ratio * (1.0 + side * _ULP)), 0.0)) for side in (-1.0, 1.0)]
+        # 1 - exp((eps - d)/2); the quotient d may be off in its last place, and so may the factors of the entries.
+        ends = [-math.expm1(min(0.5 * (epsilon - ratio * (1.0 + side * _ULP)), 0.0)) for side in (-4.0, 1.0)]
         return Bracket(ends[0] * (1.0 - 4.0 * _ULP), min(ends[1] * (1.0 + 4.0 * _ULP), 1.0))
     return Slices(law.body, dimension, law.power, ratio, epsilon).bracket()
 
@@ -158,7 +159,7 @@ class Slices:
 
         def rises(x: float) -> bool:
             push = self.epsilon * math.exp((1.0 / self.power - 1.0) * math.log1p(self.epsilon / x))
-            return push > self.ratio * x ** (1.0 - 1.0 / self.power)
+            return push > self.ratio * math.exp((1.0 - 1.0 / self.power) * math.log(x))
 
         return _switch(rises, low, high)
 
@@ -178,7 +179,7 @@ class Slices:
     def _pieces(self) -> list[tuple[float, float]]:
         """Intervals between crossings where part of the body is lost."""
         edges = self._crossings()
-        pairs = zip(edges[:-1], edges[1:], strict=True)
+        pairs = itertools.pairwise(edges)
         return [(first, last) for first, last in pairs if 0.0 < self._q(0.5 * (first + last)) < 2.0]
 
     def _certain(self) -> float:
@@ -186,7 +187,7 @@ class Slices:
         from scipy.special import gammainc, gammaincc
 
         total, edges = 0.0, self._crossings()
-        for index, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for index, (first, last) in enumerate(itertools.pairwise(edges)):
             if self._q(0.5 * (first + last)) >= 2.0:
                 if index == 0:
                     total += float(gammainc(self.shape, last))
@@ -243,7 +244,8 @@ class Slices:
         center = np.log(np.maximum(self._density(c.ravel()), 1e-300))[:, np.newaxis]
         log_density = center + reach * np.abs(a / c - 1.0) + a * w**2 / (2.0 * np.maximum(1.0 - w, 1e-3))
         near = np.maximum(c - reach, 1e-300)
-        slope = self.ratio / self.power * near ** (-1.0 / self.power - 1.0) + self.epsilon / self.power * near**-2.0
+        with np.errstate(over="ignore"):
+            slope = (self.ratio * near ** (-1.0 / self.power - 1.0) + self.epsilon * near**-2.0) / self.power
         q, spread = self.q(c), reach * slope
         n, b = self.dimension + 1, worst_entries(self.body, self.dimension)
         if self.body == CUBE:
