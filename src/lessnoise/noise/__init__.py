@@ -4,6 +4,7 @@ Design, proof and measurements are in ``docs/theory/noise-engine.md``. A :class:
 noise; :func:`add_noise` adds it, with the words of a :class:`~lessnoise.noise.stream.Stream` that serves one release.
 """
 
+from lessnoise.noise.bodies import UniformBody
 from lessnoise.noise.compiled import KERNELS_LOADING, compiled_kernels
 from lessnoise.noise.core import (
     add_noise,
@@ -30,9 +31,10 @@ from lessnoise.noise.machine import (
 from lessnoise.noise.matrix import Matrix, WishartForm
 from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
+from lessnoise.noise.staircase import StepRadius
 from lessnoise.noise.stream import Sequence, Stream
 from lessnoise.noise.unit_vector import Bingham, Normals
-from lessnoise.noise.ziggurat import laplace, normal, power
+from lessnoise.noise.ziggurat import laplace, normal, power, uniform
 
 __all__ = [
     "KERNELS_LOADING",
@@ -50,7 +52,9 @@ __all__ = [
     "Real",
     "Sequence",
     "ShellRadius",
+    "StepRadius",
     "Stream",
+    "UniformBody",
     "WishartForm",
     "Word",
     "add_noise",
@@ -71,6 +75,7 @@ __all__ = [
     "reserved",
     "run_selftest",
     "total_delta",
+    "uniform",
     "with_machine",
     "word_levels",
 ]

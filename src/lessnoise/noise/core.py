@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lessnoise._common import Array
     from lessnoise.noise.exact_arithmetic import Real
     from lessnoise.noise.forms import Form, Integers
     from lessnoise.noise.stream import Stream
@@ -146,12 +147,12 @@ class StreamedJob(Job):
         for _ in self._windows():
             super().check()
 
-    def add(self, factor: Real, shift: Real) -> None:
+    def add(self, factor: Real, shift: Real, factors: Array | None = None) -> None:
         """Draw, add, round and write; the values are checked again, as they may have changed since the first time."""
         assert self.write is not None
         for size in self._windows():
             super().check()
-            super().add(factor, shift)
+            super().add(factor, shift, factors)
             self.write(self.out[:size])
 
     def _windows(self) -> Iterator[int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lessnoise._common import Array
     from lessnoise.noise.exact_arithmetic import Real
     from lessnoise.noise.grid import Grid
     from lessnoise.noise.stream import Reader, Stream
@@ -148,13 +149,29 @@ class Job:
 
     # Adding: values + shift + factor x.
 
-    def add(self, factor: Real, shift: Real) -> None:
-        """Draw x, add and round, block by block; ``factor`` and ``shift`` are in cells."""
+    def add(self, factor: Real, shift: Real, factors: Array | None = None) -> None:
+        """Draw x, add and round, block by block; ``factor`` and ``shift`` are in cells.
+
+        With ``factors``, entry i gets factors[i] (shift + factor x).
+        """
         line, tables, in_place = self.line(factor, shift), self.density.tables, self.in_place
+        bounds = self.bounds(factor, shift)
 
         def work(worker: Worker, block: int) -> None:
             status = 1
-            if self.kernels is not None:
+            if self.kernels is not None and factors is not None:
+                status = self.kernels.scaled(
+                    *self.words(worker, block),
+                    worker.scratch,
+                    tables,
+                    self.values,
+                    self.out,
+                    self.part(block).start,
+                    bounds,
+                    in_place,
+                    factors[block * BLOCK : block * BLOCK + self.size(block)],
+                )
+            elif self.kernels is not None:
                 status = self.kernels.independent(
                     *self.words(worker, block),
                     worker.scratch,
@@ -166,7 +183,7 @@ class Job:
                     in_place,
                 )
             if status != 0:
-                self.slowly(worker.reader, block, factor, shift)
+                self.slowly(worker.reader, block, factor, shift, factors)
 
         self.each(work, self.held)
 
@@ -179,16 +196,26 @@ class Job:
         whole = float(np.rint(shift.value))
         return factor.value, shift.value - whole, whole, near, slope, self.grid.step
 
-    def slowly(self, reader: Reader, block: int, factor: Real, shift: Real) -> None:
+    def bounds(self, factor: Real, shift: Real) -> tuple[float, ...]:
+        """The line of entries with factors f of their own.
+
+        The float error is f (near + slope |factor x|) + 2^-50 (1 + |move|) + blur cells, move = f (shift + factor x).
+        """
+        near = abs(factor.value) * self.density.error + shift.error + 2.0**-51 * abs(shift.value)
+        largest = 2.0**21 if self.grid.single else 2.0**40
+        return factor.value, shift.value, near, factor.error + 2.0**-50, self.blur, largest, self.grid.step
+
+    def slowly(self, reader: Reader, block: int, factor: Real, shift: Real, factors: Array | None = None) -> None:
         """One block by the reference."""
         part = self.part(block)
+        own = None if factors is None else factors[block * BLOCK : block * BLOCK + self.size(block)]
         values = self.values[part].astype(np.float64)
 
         def number(index: int) -> Fraction:
             return Fraction(float(values[index])) if self.behind is None else self.behind.number(block * BLOCK + index)
 
         self.out[part] = reference.release(
-            self.density, reader, block, values, factor, shift, self.grid, self.margin, self.blur, number
+            self.density, reader, block, values, factor, shift, self.grid, self.margin, self.blur, number, own
         )
 
     # Threads.

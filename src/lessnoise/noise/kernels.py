@@ -13,13 +13,14 @@ import math
 import numpy as np
 from numba import njit
 
-from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL
+from lessnoise.noise.ziggurat import LAPLACE, LAYER_BITS, LAYERS, MARGIN, NORMAL, POSITION_BITS, UNIFORM
 
 DONE, DOUBT = 0, 1
 _MASK = np.uint64(LAYERS - 1)
 _SHIFT = np.int64(LAYER_BITS)
 _SMALLEST_TAIL = np.uint64(1 << 50)
 _UNIT = 2.0**-64
+_POSITION = 2.0**-POSITION_BITS
 _FARTHEST = 2.0**10
 
 
@@ -42,6 +43,10 @@ def _sample(words, available, count, x, scratch, tables):
     ``finals`` and ``seconds`` get the word of a value that was drawn again, and the second word of a tail value.
     """
     kind, p, r, slope, heights, ratios, steps, inner = tables
+    if kind == UNIFORM:
+        for j in range(count):
+            x[j] = np.float64(np.int64(words[j]) >> _SHIFT) * _POSITION
+        return DONE, 0
     pending, places, finals, seconds = scratch[1], scratch[2], scratch[3], scratch[4]
     failed = 0
     for j in range(count):
@@ -154,6 +159,43 @@ def independent(words, available, count, scratch, tables, values, out, start, li
         return _round(x[:count], 1.0, values[part], out[part], line)
     rounded = scratch[5][:count]
     status = _round(x[:count], 1.0, values[part], rounded, line)
+    if status == DONE:
+        out[part] = rounded
+    return status
+
+
+@_compile()
+def _round_scaled(x, factors, values, out, line):
+    """out = values + f (shift + factor x) on the grid, f being the entry's own factor (:meth:`Job.bounds`)."""
+    factor, shift, near, slope, blur, largest, step = line
+    inverse = 1.0 / step
+    doubt = False
+    for j in range(out.size):
+        cells = np.float64(values[j]) * inverse
+        integer = np.rint(cells)
+        own = factor * x[j]
+        move = factors[j] * (own + shift)
+        size = abs(move)
+        t = (cells - integer) + move
+        steps = np.rint(t)
+        error = factors[j] * (near + slope * abs(own)) + (1.0 + size) * 2.0**-50 + blur
+        doubt |= not (size < largest and abs(t - steps) + error < 0.5)
+        out[j] = (integer + steps) * step + 0.0
+    return DOUBT if doubt else DONE
+
+
+@_compile()
+def scaled(words, available, count, scratch, tables, values, out, start, line, in_place, factors):
+    """Independent coordinates with factors of their own, as :func:`independent`."""
+    x = scratch[0]
+    status, _ = _sample(words, available, count, x, scratch, tables)
+    if status != DONE:
+        return status
+    part = slice(start, start + count)
+    if not in_place:
+        return _round_scaled(x[:count], factors, values[part], out[part], line)
+    rounded = scratch[5][:count]
+    status = _round_scaled(x[:count], factors, values[part], rounded, line)
     if status == DONE:
         out[part] = rounded
     return status

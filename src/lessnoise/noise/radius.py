@@ -15,6 +15,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.noise import exact_arithmetic as exact
 from lessnoise.noise import ziggurat
 from lessnoise.noise.exact_arithmetic import HALF, Draw, Interval, Real, Word
+from lessnoise.noise.staircase import StepRadius
 from lessnoise.noise.stream import SCALARS
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class ShellRadius:
         return math.fsum(w / total * edge**2 for w, edge in zip(self.weights, self.edges[1:], strict=True))
 
 
-Radius = NormalRadius | GammaRadius | ShellRadius
+Radius = NormalRadius | GammaRadius | ShellRadius | StepRadius
 
 
 def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:

@@ -160,26 +160,29 @@ def release(
     margin: float,
     blur: float,
     number: Callable[[int], Fraction],
+    factors: Array | None = None,
 ) -> Array:
-    """Round(value + shift + factor * x) to the grid; ``factor`` and ``shift`` in cells, ``values`` as they are.
+    """Round(value + f (shift + factor * x)) to the grid; ``factor`` and ``shift`` in cells, ``values`` as they are.
 
-    The real number behind a value is ``number`` of its index, at most ``blur`` cells from it.
+    The real number behind a value is ``number`` of its index, at most ``blur`` cells from it. f is the entry's own
+    factor, if there are ``factors``, else 1.
     """
+    own: Array | float = 1.0 if factors is None else factors
     drawn = sample(density, reader, block, values.size, margin)
     with np.errstate(invalid="ignore", over="ignore"):  # an infinite factor, |g| being rounded to 0, is a doubt
         cells = values * (1.0 / grid.step)
         whole = np.rint(cells)
-        rest = (cells - whole) + shift.value
-        move = factor.value * drawn.x
+        rest = (cells - whole) + shift.value * own
+        move = factor.value * drawn.x * own
         steps = np.rint(rest + move)
         # Distances to the two boundaries, each with one rounding; exact where they are small and the shift is 0.
         above, below = (steps + 0.5) - rest, (steps - 0.5) - rest
         steps += move > above
         steps -= move < below
         size = np.abs(move)
-        doubt = abs(factor.value) * density.error + (factor.error + 2.0**-50) * size + blur
-        if shift.value:
-            doubt += shift.error + 2.0**-52 * (abs(shift.value) + 1.0)
+        doubt = abs(factor.value) * density.error * own + (factor.error + 2.0**-50) * size + blur
+        if shift.value or shift.error:
+            doubt += shift.error * own + 2.0**-51 * (abs(shift.value) * own + 1.0)
         doubtful = np.zeros(values.size, dtype=np.bool_)
         for edge in (above, below):
             doubtful |= ~(np.abs(move - edge) > doubt + 2.0**-50 * np.abs(edge))
@@ -190,17 +193,20 @@ def release(
         end = grid.largest_output
         for index in np.flatnonzero(doubtful):
             variable = drawn.draw(density, reader, block, int(index))
-            total[index] = _exactly(variable, number(int(index)), factor, shift, grid)
+            multiple = Fraction(1) if factors is None else Fraction(float(factors[index]))
+            total[index] = _exactly(variable, number(int(index)), factor, shift, grid, multiple)
         result: Array = np.clip(total, -end, end) * grid.step + 0.0  # never -0.0: its sign would tell the value's
         return result
 
 
-def _exactly(variable: Draw, value: Fraction, factor: Real, shift: Real, grid: Grid) -> float:
+def _exactly(variable: Draw, value: Fraction, factor: Real, shift: Real, grid: Grid, multiple: Fraction) -> float:
+    """The cell of value + multiple (shift + factor x)."""
     start = value / Fraction(grid.step)
     end = int(grid.largest_output)
     for level in exact.word_levels():
-        low, high = shift.interval(level)
-        found = exact.nearest((start + low, start + high), factor.interval(level), variable.interval(level))
+        low, high = (start + multiple * side for side in shift.interval(level))
+        near, far = (multiple * side for side in factor.interval(level))
+        found = exact.nearest((low, high), (near, far), variable.interval(level))
         if found is not None:
             return float(max(-end, min(end, found)))
     raise AssertionError("unreachable")

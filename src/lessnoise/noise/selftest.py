@@ -16,6 +16,7 @@ import numpy as np
 
 from lessnoise.noise import exact_arithmetic as exact
 from lessnoise.noise import reference, ziggurat
+from lessnoise.noise.bodies import UniformBody
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.core import add_noise
 from lessnoise.noise.exact_arithmetic import Real
@@ -23,6 +24,7 @@ from lessnoise.noise.forms import Form, Independent, Isotropic
 from lessnoise.noise.grid import BLOCK, Grid, reserve
 from lessnoise.noise.job import Worker
 from lessnoise.noise.radius import GammaRadius
+from lessnoise.noise.staircase import StepRadius
 from lessnoise.noise.stream import Stream
 from lessnoise.noise.ziggurat import MARGIN
 
@@ -131,6 +133,8 @@ def _paths() -> list[Check]:
         "Gaussian": Independent(ziggurat.normal(), Real.root(Fraction(3))),
         "Laplace": Independent(ziggurat.laplace(), Real.exactly(1.5)),
         "l2": Isotropic(GammaRadius(300.0, 1.0, 0.7)),
+        "cube": UniformBody(GammaRadius(301.0, 1.0, 0.01)),
+        "corner": UniformBody(StepRadius(1.0, 0.4, 0.01, 300), corner=True),
     }
     checks = []
     for name, form in forms.items():

@@ -32,7 +32,7 @@ _PAD = 2  # words the cipher wants beyond the end of its output
 class Stream:
     """The words of one release. The key is drawn when the release begins, and cannot be read, copied or pickled."""
 
-    __slots__ = ("_algorithm", "_key", "_process", "description", "private")
+    __slots__ = ("_algorithm", "_key", "_process", "description", "fixed", "private")
 
     def __init__(self, key: Callable[[], bytes], *, private: bool, description: str) -> None:
         import cryptography.hazmat.primitives.ciphers  # noqa: F401  (if it is missing, that shows before a release)
@@ -40,6 +40,7 @@ class Stream:
         self._key: Callable[[], bytes] | None = key
         self._algorithm: Any = None
         self._process = 0
+        self.fixed: tuple[int, int, int] | None = None  # block, position and first level of the word that is known
         self.private = private
         self.description = description
 
@@ -66,6 +67,10 @@ class Stream:
         self._key = None
         self._process = os.getpid()
         return self
+
+    def fix(self, block: int, position: int, first: int) -> None:
+        """One word that is not drawn: it begins with ``first``, and all its further levels are 0."""
+        self.fixed = block, position, first
 
     def sequence(self) -> Sequence:
         """Its words one after the other, for samplers that take as many as they need."""
@@ -119,6 +124,10 @@ class Reader:
         zeros = _ZEROS[: 8 * count] if 8 * count <= len(_ZEROS) else bytes(8 * count)
         self._cipher.reset_nonce((level << 112 | block << 32 | start >> 1).to_bytes(16, "big"))
         self._cipher.update_into(zeros, self._bytes)
+        if self._stream.fixed is not None:
+            there, position, first = self._stream.fixed
+            if there == block and start <= position < start + count:
+                self._buffer[position - start] = 0 if level else first
         return self._buffer
 
     def word(self, level: int, block: int, position: int) -> int:

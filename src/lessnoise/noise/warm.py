@@ -39,6 +39,13 @@ def _independent(kind: type) -> None:
     kernels.independent(*_drawn(), *_values_and_output(kind), 0, _LINE, False)
 
 
+def _bodies(kind: type) -> None:
+    _independent(kind)
+    factors = np.ones(_COUNT)
+    factors.setflags(write=False)
+    kernels.scaled(*_drawn(), *_values_and_output(kind), 0, (*_LINE, 2.0**-8), False, factors)
+
+
 def _isotropic(kind: type) -> None:
     _independent(kind)
     _matrix(kind)
@@ -66,6 +73,7 @@ def _tally(kind: type) -> None:
 
 
 _GROUPS: dict[str, Callable[[type], None]] = {
+    "bodies": _bodies,
     "independent": _independent,
     "isotropic": _isotropic,
     "matrix": _matrix,

@@ -17,6 +17,8 @@ rejection sampler *exact* (they are checked with exact arithmetic in the tests):
 
 An attempt takes one 64-bit word: its low 10 bits are the layer, its high 54 bits a signed integer s, and
 x = (s + theta) X_i 2^-53, theta in [0, 1) being the word's further levels. All decisions are those of these reals.
+
+The uniform law on [-1, 1) has the same tables, with layers of width 1 in which every attempt is accepted at once.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ LAYERS = 1 << LAYER_BITS
 POSITION_BITS = 64 - LAYER_BITS - 1  # of |s|
 UNIT = 2.0**-24
 MARGIN = 2.0**-40  # float decisions closer than this are made again, exactly
-NORMAL, LAPLACE, POWER = 0, 1, 2
+NORMAL, LAPLACE, POWER, UNIFORM = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,8 @@ class Density:
         """Standard deviation of the law, at scale 1."""
         if self.kind == NORMAL:
             return 1.0
+        if self.kind == UNIFORM:
+            return math.sqrt(1.0 / 3.0)
         return math.exp(0.5 * (math.lgamma(3.0 / self.power) - math.lgamma(1.0 / self.power)))
 
     @property
@@ -90,6 +94,16 @@ def laplace() -> Density:
 def power(p: float) -> Density:
     """Density proportional to exp(-|x|^p); 60 ms for the first use of a p."""
     return laplace() if p == 1.0 else _density(POWER, p)
+
+
+@functools.cache
+def uniform() -> Density:
+    """Density 1/2 on [-1, 1): x = (s + theta) 2^-53, of which floats hold s 2^-53 exactly."""
+    ones, steps, inner = np.ones(LAYERS), np.full(LAYERS, 2.0**-POSITION_BITS), np.full(LAYERS, 2.0)
+    heights = np.ones(LAYERS + 1)
+    for table in (ones, heights, steps, inner):
+        table.setflags(write=False)
+    return Density(UNIFORM, math.inf, 1.0, 1.0, ones, heights, ones, steps, inner, 2.0**-POSITION_BITS)
 
 
 @functools.lru_cache(maxsize=64)
