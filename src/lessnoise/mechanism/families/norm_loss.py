@@ -16,6 +16,7 @@ import numpy as np
 from lessnoise.mechanism.families.norm_bodies import CORNER, log_square_moment, square_cumulants
 from lessnoise.mechanism.families.norm_radial import NormRadial, Slices
 from lessnoise.mechanism.families.norm_staircase import NormStaircase, steps
+from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.numerics import log_gamma_ratio
 
@@ -52,6 +53,9 @@ def log_radius_moment(law: NormRadial | NormStaircase, dimension: int, order: in
 
 @quantile.register(NormRadial)
 def _(law: NormRadial, dimension: int, probability: float) -> float:
+    if dimension == 1:
+        stretched = law.scale * (law.factors[0] if law.factors else 1.0)
+        return quantile(Radial(1.0, law.power, stretched), 1, probability)
     x, weights = Slices(law.body, dimension, law.power, 1.0, 1.0).nodes()
     return _quantile(law, dimension, law.scale * x ** (1.0 / law.power), weights, probability)
 

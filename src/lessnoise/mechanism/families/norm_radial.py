@@ -28,6 +28,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -40,6 +41,8 @@ from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
 from lessnoise.mechanism.families.norm_bodies import BODIES, CUBE, OfBody, checked_factors, lost_share, worst_entries
 from lessnoise.mechanism.law import register
 from lessnoise.mechanism.numerics import log_gamma_peak
+from lessnoise.mechanism.sampling import noise_form
+from lessnoise.noise import Form, GammaRadius, UniformBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +66,8 @@ class NormRadial(OfBody):
 
     The sensitivity is the largest norm of a change: for the cube the largest change of an entry; for the corner body
     the same, if all entries of a change have one sign. Entry i of the noise is then multiplied by ``factors[i]``, and
-    the change that counts is the one divided by the factors.
+    the change that counts is the one divided by the factors. The power is rounded to a multiple of 2^-20: with it,
+    M + power is a float, and the noise is drawn exactly.
 
     >>> NormRadial("cube", 1, 2.5)
     NormRadial(body='cube', power=1.0, scale=2.5, factors=())
@@ -82,8 +86,15 @@ class NormRadial(OfBody):
         power = validation.number("power", self.power)
         if not 1.0 <= power <= LARGEST_POWER:
             raise InvalidInput(f"power={self.power} must lie between 1 and {LARGEST_POWER:g}: pass 1 for pure privacy.")
-        settle(self, power=power, scale=validation.positive("scale", self.scale))
+        settle(self, power=round(power * 2**20) / 2**20, scale=validation.positive("scale", self.scale))
         settle(self, factors=checked_factors(self.factors))
+
+
+@noise_form.register(NormRadial)
+def _(law: NormRadial, shape: tuple[int, ...]) -> Form:
+    # u^M |df(u)| is the density of r^(M + p - 1) exp(-(r/s)^p).
+    radius = GammaRadius(math.prod(shape) + law.power, law.power, law.scale)
+    return UniformBody(radius, law.body != CUBE, law.factors)
 
 
 @law_pure_epsilon.register(NormRadial)
@@ -95,10 +106,12 @@ def _(law: NormRadial, dimension: int, sensitivity: float) -> float:
 @law_delta.register(NormRadial)
 def _(law: NormRadial, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     ratio = sensitivity / law.scale
+    if law.power == 1.0 and Fraction(epsilon) * Fraction(law.scale) >= Fraction(sensitivity):
+        return Bracket(0.0, 0.0)
     if law.power == 1.0 and (law.body == CUBE or dimension == 1):
         # 1 - exp((eps - d)/2); the quotient d may be off in its last place, and so may the factors of the entries.
         ends = [-math.expm1(min(0.5 * (epsilon - ratio * (1.0 + side * _ULP)), 0.0)) for side in (-4.0, 1.0)]
-        return Bracket(ends[0] * (1.0 - 4.0 * _ULP), min(ends[1] * (1.0 + 4.0 * _ULP), 1.0))
+        return Bracket(max(ends[0], 0.0) * (1.0 - 4.0 * _ULP), min(ends[1] * (1.0 + 4.0 * _ULP), 1.0))
     return Slices(law.body, dimension, law.power, ratio, epsilon).bracket()
 
 
@@ -243,7 +256,7 @@ class Slices:
         a = self.shape - 1.0
         center = np.log(np.maximum(self._density(c.ravel()), 1e-300))[:, np.newaxis]
         log_density = center + reach * np.abs(a / c - 1.0) + a * w**2 / (2.0 * np.maximum(1.0 - w, 1e-3))
-        near = np.maximum(c - reach, 1e-300)
+        near = np.maximum(c - reach, 0.1 * c)  # nearer ellipses are not used
         with np.errstate(over="ignore"):
             slope = (self.ratio * near ** (-1.0 / self.power - 1.0) + self.epsilon * near**-2.0) / self.power
         q, spread = self.q(c), reach * slope

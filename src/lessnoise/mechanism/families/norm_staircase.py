@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -25,8 +26,10 @@ from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import law_delta, law_pure_epsilon
-from lessnoise.mechanism.families.norm_bodies import BODIES, OfBody, checked_factors, lost_share
+from lessnoise.mechanism.families.norm_bodies import BODIES, CUBE, OfBody, checked_factors, lost_share
 from lessnoise.mechanism.law import register
+from lessnoise.mechanism.sampling import noise_form
+from lessnoise.noise import Form, StepRadius, UniformBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +115,11 @@ def _bisect(falls: Callable[[float], float], inner: float, outer: float) -> floa
     return outer
 
 
+@noise_form.register(NormStaircase)
+def _(law: NormStaircase, shape: tuple[int, ...]) -> Form:
+    return UniformBody(StepRadius(law.rate, law.share, law.width, math.prod(shape)), law.body != CUBE, law.factors)
+
+
 # Privacy.
 
 
@@ -119,7 +127,7 @@ def _bisect(falls: Callable[[float], float], inner: float, outer: float) -> floa
 def _(law: NormStaircase, dimension: int, sensitivity: float) -> float:
     if sensitivity <= law.width:
         return law.rate
-    return law.rate * math.ceil(sensitivity / law.width * (1.0 + _ULP)) * (1.0 + 2.0 * _ULP)
+    return law.rate * math.ceil(Fraction(sensitivity) / Fraction(law.width)) * (1.0 + 2.0 * _ULP)
 
 
 @law_delta.register(NormStaircase)
