@@ -28,6 +28,7 @@ def test_ten_bounded_sums():
     assert entry_loss(1, 1e-6, 10, CORNER) < 0.4 * shared.expected_loss / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [CUBE, CORNER])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 1e-2), (4.0, 1e-9), (0.02, 0.3)])
 @pytest.mark.parametrize("dimension", [1, 3, 20])
@@ -41,6 +42,7 @@ def test_the_target_is_kept_and_no_smaller_scale_keeps_it(changes, epsilon, delt
     assert smaller.delta(epsilon).lower > delta * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [CUBE, CORNER])
 def test_no_power_is_better(changes):
     best = norm_radial(epsilon=0.1, delta=1e-2, shape=5, changes=changes)
@@ -109,6 +111,7 @@ def test_other_sets_are_refused():
     assert cube.against(CORNER).delta(0.5) == cube.delta(0.5)  # its vertex is one of the corner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [CUBE, ln.changes.corner([1.0, 2.0, 0.5])])
 @pytest.mark.parametrize("epsilon", [0.5, 4])
 def test_audits_find_most_of_it(changes, epsilon):

@@ -86,6 +86,7 @@ def test_the_cube_with_power_1_in_closed_form_and_as_an_integral(dimension):
         assert integral.relative_width < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 7, 40])
 @pytest.mark.parametrize("power", [1.25, 2.0, 6.0])
 def test_the_cube_by_quadrature_in_30_digits(dimension, power):
@@ -157,6 +158,7 @@ def test_power_1_is_pure(body):
 # Loss.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6, 40, 300])
 @pytest.mark.parametrize("factors", [False, True])
@@ -218,6 +220,7 @@ def test_the_two_ways_to_quantiles_meet(monkeypatch):
 # Noise.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(("dimension", "power"), [(1, 1.0), (3, 1.0), (6, 1.75)])
 def test_what_the_engine_draws_is_the_law(body, dimension, power):
@@ -233,6 +236,7 @@ def test_what_the_engine_draws_is_the_law(body, dimension, power):
         assert stats.ks_2samp(1.3 * one, other).pvalue < 1e-3  # the test has the power to tell
 
 
+@pytest.mark.slow
 def test_factors_stretch_the_noise():
     law = NormRadial("corner", 1, 1.0, (1.0, 10.0))
     rng = np.random.default_rng(6)

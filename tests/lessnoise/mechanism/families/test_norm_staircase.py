@@ -110,6 +110,7 @@ def test_steps_by_their_definition(dimension):
         assert chances[0] < 1e-40 or radii[0] == pytest.approx(2.0 * share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("dimension", [1, 2, 10])
 def test_moments_and_quantiles_by_monte_carlo(body, dimension):
@@ -127,6 +128,7 @@ def test_moments_and_quantiles_by_monte_carlo(body, dimension):
         assert below == pytest.approx(probability, abs=slack)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 def test_what_the_engine_draws_is_the_law(body):
     law = NormStaircase(body, 2.0, 0.4, 3.0)
