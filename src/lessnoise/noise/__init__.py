@@ -15,7 +15,7 @@ from lessnoise.noise.core import (
     prepare_streamed_integers,
 )
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
-from lessnoise.noise.forms import Form, Independent, Integers, Isotropic
+from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid
 from lessnoise.noise.job import Behind
 from lessnoise.noise.machine import (
@@ -29,7 +29,7 @@ from lessnoise.noise.machine import (
     with_machine,
 )
 from lessnoise.noise.matrix import Matrix, WishartForm
-from lessnoise.noise.radius import GammaRadius, NormalRadius, ShellRadius
+from lessnoise.noise.radius import GammaRadius, ListedRadius, NormalRadius, ShellRadius
 from lessnoise.noise.selftest import run_selftest
 from lessnoise.noise.staircase import StepRadius
 from lessnoise.noise.stream import Sequence, Stream
@@ -40,12 +40,14 @@ __all__ = [
     "KERNELS_LOADING",
     "Behind",
     "Bingham",
+    "CorrelatedIsotropic",
     "Form",
     "GammaRadius",
     "Grid",
     "Independent",
     "Integers",
     "Isotropic",
+    "ListedRadius",
     "Matrix",
     "NormalRadius",
     "Normals",

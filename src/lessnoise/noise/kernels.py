@@ -224,6 +224,18 @@ def squares(x):
 
 
 @_compile()
+def total(x):
+    """Sum to 2^-52 of itself and 2^-70 a value, with Knuth's two-sum."""
+    found, rest = 0.0, 0.0
+    for j in range(x.size):
+        after = found + x[j]
+        part = after - found
+        rest += (found - (after - part)) + (x[j] - part)
+        found = after
+    return found + rest
+
+
+@_compile()
 def standard(words, available, count, scratch, tables, out, start):
     """Standard variables into out[start:]; returns (status, sum of squares, tail values)."""
     part = out[start : start + count]
@@ -287,6 +299,25 @@ def fine_squares(words, further, count, finals, seconds, widths):
         after = total + term
         part = after - total
         rest += ((total - (after - part)) + (term - part)) + (more + 2.0 * high * low)
+        total = after
+    return total, rest
+
+
+@_compile()
+def fine_sums(words, further, count, finals, seconds, widths):
+    """Sum of (s + theta) X over the values of a block below r, as two doubles: off by less than 2^-7.
+
+    The total stays below 2^70, so a two-sum leaves 2^17 at most and ``rest`` stays below 2^31; each of 2^14 values
+    rounds it by 2^-22, and is itself off by 2^-48.
+    """
+    total, rest = 0.0, 0.0
+    for j in range(count):
+        if seconds[j] >= 0:
+            continue
+        term, low = _fine(words[finals[j]], further[finals[j]], widths)
+        after = total + term
+        part = after - total
+        rest += ((total - (after - part)) + (term - part)) + low
         total = after
     return total, rest
 

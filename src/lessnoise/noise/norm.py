@@ -1,11 +1,11 @@
-"""The exact norm of a vector of normals: needed where floats do not tell on which side of a boundary a value lies."""
+"""The exact norm and sum of a vector of normals: needed where floats do not tell in which cell a value lies."""
 
 from __future__ import annotations
 
 import math
 import threading
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from lessnoise.noise.reference import Block
 from lessnoise.noise.ziggurat import LAYER_BITS, POSITION_BITS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from lessnoise.noise.exact_arithmetic import Interval
     from lessnoise.noise.job import Job, Worker
     from lessnoise.noise.stream import Reader
 
+    Bounds = Callable[[Job, Block, Reader, int, Fraction], Interval]
+    Slowly = Callable[[Job, Reader, int, int], Interval]
     Words = NDArray[np.uint64]
     Indices = NDArray[np.int64]
 
@@ -32,34 +36,57 @@ def norm(job: Job, level: int) -> Interval:
     Level 1 takes pairs of doubles in compiled code, 15 ns a value, and is within a relative 2^-72 where the values are
     of ordinary size. Further levels, and level 1 without the compiled code, take Python's integers, 0.6 us a value.
     """
-    fast = level == 1 and job.kernels is not None and compiled_kernels("doubts") is not None
-    low, high = _fine_squares(job) if fast else _squares(job, level)
+    low, high = _fine_squares(job) if _is_fast(job, level) else _squares(job, level)
     return _root(max(low, Fraction(0)), 64 * level, 0), _root(high, 64 * level, 1)
 
 
+def vector_sum(job: Job, level: int) -> Interval:
+    """g_1 + ... + g_M likewise; level 1 in compiled code is within 2^-60 a block."""
+    if _is_fast(job, level):
+        return _fine(job, job.kernels.fine_sums, _sum_bounds, _block_sum)
+    reader = job.stream.reader()
+    return exact.total(_block_sum(job, reader, block, level) for block in range(job.blocks))
+
+
+def _is_fast(job: Job, level: int) -> bool:
+    return level == 1 and job.kernels is not None and compiled_kernels("doubts") is not None
+
+
 def _fine_squares(job: Job) -> Interval:
+    return _fine(job, job.kernels.fine_squares, _square_bounds, _block_squares)
+
+
+def _fine(job: Job, kernel: Any, bounds: Bounds, slowly: Slowly) -> Interval:  # noqa: ANN401
+    """A sum over all blocks in pairs of doubles; ``slowly`` does a block in which the kernel meets a doubt."""
     sums: list[Interval] = []
     lock = threading.Lock()
-    density, kernels = job.density, job.kernels
 
     def work(worker: Worker, block: int) -> None:
         lengthened = lengthened_block(job, worker, block)
         if lengthened is None:
-            found = _block_squares(job, worker.reader, block, 1)
+            found = slowly(job, worker.reader, block, 1)
         else:
             first, further, drawn = lengthened
-            count = drawn.x.size
-            total, rest = kernels.fine_squares(first, further, count, drawn.positions, drawn.seconds, density.widths)
-            both = Fraction(total) + Fraction(rest)
-            slack = abs(both) / 2**72 + count * 2**10
-            far = _tail_squares(job, drawn, worker.reader, block, 1)
-            unit = Fraction(1, 1 << 2 * POSITION_BITS)
-            found = (both - slack) * unit + far[0], (both + slack) * unit + far[1]
+            total, rest = kernel(first, further, drawn.x.size, drawn.positions, drawn.seconds, job.density.widths)
+            found = bounds(job, drawn, worker.reader, block, Fraction(total) + Fraction(rest))
         with lock:
             sums.append(found)
 
     job.each(work)
     return exact.total(sums)
+
+
+def _square_bounds(job: Job, drawn: Block, reader: Reader, block: int, both: Fraction) -> Interval:
+    slack = abs(both) / 2**72 + drawn.x.size * 2**10
+    far = _tail_squares(job, drawn, reader, block, 1)
+    unit = Fraction(1, 1 << 2 * POSITION_BITS)
+    return (both - slack) * unit + far[0], (both + slack) * unit + far[1]
+
+
+def _sum_bounds(job: Job, drawn: Block, reader: Reader, block: int, both: Fraction) -> Interval:
+    slack, unit = Fraction(1, 1 << 7), Fraction(1, 1 << POSITION_BITS)
+    far = _tail_sum(job, drawn, reader, block, 1)
+    return (both - slack) * unit + far[0], (both + slack) * unit + far[1]
 
 
 def lengthened_block(job: Job, worker: Worker, block: int) -> tuple[Words, Words, Block] | None:
@@ -101,6 +128,25 @@ def _block_squares(job: Job, reader: Reader, block: int, level: int) -> Interval
     return low, high
 
 
+def _block_sum(job: Job, reader: Reader, block: int, level: int) -> Interval:
+    """The same for the sum."""
+    found = reference.sample(job.density, reader, block, job.size(block), job.margin)
+    first, integers = signed_integers(reader, block, found.positions, level)
+    layers = (first & np.uint64((1 << LAYER_BITS) - 1)).tolist()
+    sums: dict[int, list[int]] = {}
+    for s, layer, inside in zip(integers, layers, (found.seconds < 0).tolist(), strict=True):
+        if inside:
+            entry = sums.setdefault(layer, [0, 0])
+            entry[0] += s
+            entry[1] += 1
+    low, high = _tail_sum(job, found, reader, block, level)
+    for layer, (signed, number) in sums.items():
+        unit = Fraction(float(job.density.widths[layer])) / (1 << POSITION_BITS + 64 * level)
+        low += unit * signed
+        high += unit * (signed + number)  # s + theta, theta in [0, 1)
+    return low, high
+
+
 def signed_integers(reader: Reader, block: int, positions: Indices, level: int) -> tuple[Words, list[int]]:
     """Words of a block, and the signed integers that they begin with, lengthened by ``level`` levels."""
     size = int(positions.max()) + 1
@@ -120,6 +166,16 @@ def _tail_squares(job: Job, drawn: Block, reader: Reader, block: int, level: int
         ends = sorted(map(abs, drawn.draw(job.density, reader, block, int(index)).interval(level)))
         low += (ends[0] * ends[0] * scale).__floor__()
         high += (ends[1] * ends[1] * scale).__ceil__()
+    return Fraction(low, scale), Fraction(high, scale)
+
+
+def _tail_sum(job: Job, drawn: Block, reader: Reader, block: int, level: int) -> Interval:
+    scale = 1 << 64 * (level + 2)
+    low = high = 0
+    for index in np.flatnonzero(drawn.seconds >= 0):
+        near, far = drawn.draw(job.density, reader, block, int(index)).interval(level)
+        low += (near * scale).__floor__()
+        high += (far * scale).__ceil__()
     return Fraction(low, scale), Fraction(high, scale)
 
 

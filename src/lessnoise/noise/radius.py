@@ -162,20 +162,8 @@ class ShellRadius:
         return Real.relative(radius)
 
     def choose(self, word: Word) -> int:
-        """The shell in which the uniform number falls: by floats, and exactly where it is near an edge."""
-        sums = np.cumsum(self.weights)
-        at = word.first * 2.0**-64 * float(sums[-1])
-        found = int(np.searchsorted(sums, at, side="right"))
-        near = len(sums) * 2.0**-50 * float(sums[-1])
-        if found < len(sums) and abs(sums[found] - at) > near and (found == 0 or abs(at - sums[found - 1]) > near):
-            return found
-        ends = list(itertools.accumulate(Fraction(float(w)) for w in self.weights))
-        for level in exact.word_levels():
-            low, high = (end * ends[-1] for end in word.uniform(level))
-            shell = bisect.bisect_right(ends, low)
-            if high <= ends[shell]:
-                return shell
-        raise AssertionError("unreachable")
+        """The shell in which the uniform number falls."""
+        return _choose(self.weights, word)
 
     def mean_square(self) -> float:
         """Bounded by each shell's outer edge."""
@@ -183,7 +171,60 @@ class ShellRadius:
         return math.fsum(w / total * edge**2 for w, edge in zip(self.weights, self.edges[1:], strict=True))
 
 
-Radius = NormalRadius | GammaRadius | ShellRadius | StepRadius
+@dataclass(frozen=True)
+class ListedRadius:
+    """One of the given radii, the i-th with probability weights[i]/sum(weights), the quotient by the exact sum.
+
+    R times a uniform point of a body K is a density that is constant between neighbouring radii: weights[i] is
+    proportional to (f_i - f_(i+1)) radii[i]^M, f_i being the density just inside radii[i].
+
+    >>> ListedRadius((1.0, 3.0), (0.5, 0.5)).mean_square()
+    5.0
+    """
+
+    radii: Sequence[float] | NDArray[np.float64]
+    weights: Sequence[float] | NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        radii, weights = np.asarray(self.radii, dtype=np.float64), np.asarray(self.weights, dtype=np.float64)
+        fine = radii.ndim == weights.ndim == 1 and radii.size == weights.size
+        fine = fine and bool(np.isfinite(radii).all() and np.isfinite(weights).all())
+        if not (fine and (radii > 0.0).all() and (weights >= 0.0).all() and 0.0 < weights.sum() < math.inf):
+            raise InvalidInput(
+                f"radii and weights do not describe {weights.size} bodies: pass n radii above 0, and n probabilities "
+                "that are not all 0."
+            )
+        object.__setattr__(self, "radii", radii)
+        object.__setattr__(self, "weights", weights)
+
+    def draw(self, words: Iterator[Word]) -> Real:
+        """By inversion."""
+        return Real.rational(Fraction(float(self.radii[_choose(self.weights, next(words))])))
+
+    def mean_square(self) -> float:
+        """The weighted mean."""
+        total = math.fsum(self.weights)
+        return math.fsum(w / total * (r * r) for w, r in zip(self.weights, self.radii, strict=True))
+
+
+Radius = NormalRadius | GammaRadius | ShellRadius | StepRadius | ListedRadius
+
+
+def _choose(weights: Sequence[float] | NDArray[np.float64], word: Word) -> int:
+    """i with probability weights[i] over the exact sum: by floats, and exactly where they do not tell."""
+    sums = np.cumsum(weights)
+    at = word.first * 2.0**-64 * float(sums[-1])
+    found = int(np.searchsorted(sums, at, side="right"))
+    near = len(sums) * 2.0**-50 * float(sums[-1])
+    if found < len(sums) and abs(sums[found] - at) > near and (found == 0 or abs(at - sums[found - 1]) > near):
+        return found
+    ends = list(itertools.accumulate(Fraction(float(w)) for w in weights))
+    for level in exact.word_levels():
+        low, high = (end * ends[-1] for end in word.uniform(level))
+        index = bisect.bisect_right(ends, low)
+        if high <= ends[index]:
+            return index
+    raise AssertionError("unreachable")
 
 
 def _marsaglia_tsang(d: Fraction, words: Iterator[Word]) -> Draw:

@@ -20,7 +20,7 @@ from lessnoise.noise.bodies import UniformBody
 from lessnoise.noise.compiled import compiled_kernels
 from lessnoise.noise.core import add_noise
 from lessnoise.noise.exact_arithmetic import Real
-from lessnoise.noise.forms import Form, Independent, Isotropic
+from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Isotropic
 from lessnoise.noise.grid import BLOCK, Grid, reserve
 from lessnoise.noise.job import Worker
 from lessnoise.noise.radius import GammaRadius
@@ -133,6 +133,7 @@ def _paths() -> list[Check]:
         "Gaussian": Independent(ziggurat.normal(), Real.root(Fraction(3))),
         "Laplace": Independent(ziggurat.laplace(), Real.exactly(1.5)),
         "l2": Isotropic(GammaRadius(300.0, 1.0, 0.7)),
+        "l2, correlated": CorrelatedIsotropic(GammaRadius(300.0, 1.0, 0.7), Real.exactly(1.0), Real.exactly(0.1)),
         "cube": UniformBody(GammaRadius(301.0, 1.0, 0.01)),
         "corner": UniformBody(StepRadius(1.0, 0.4, 0.01, 300), corner=True),
     }

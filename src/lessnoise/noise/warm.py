@@ -55,6 +55,11 @@ def _isotropic(kind: type) -> None:
     kernels.finish(stored, 1.0, _drawn()[3], *_values_and_output(kind), 0, _COUNT, _LINE)
 
 
+def _correlated(kind: type) -> None:
+    _isotropic(kind)
+    kernels.total(np.zeros(_COUNT))
+
+
 def _matrix(kind: type) -> None:
     kernels.standard(*_drawn(), np.zeros(_COUNT), 0)
 
@@ -63,6 +68,7 @@ def _doubts(kind: type) -> None:
     words, _, count, scratch, _ = _drawn()
     place = (words, words.copy(), count, scratch[3], scratch[4], ziggurat.normal().widths)
     kernels.fine_squares(*place)
+    kernels.fine_sums(*place)
     pairs = np.zeros((1, 2, 4))
     kernels.fine_dots(*place, 0, pairs, pairs, np.zeros((1, 2)))
 
@@ -74,6 +80,7 @@ def _tally(kind: type) -> None:
 
 _GROUPS: dict[str, Callable[[type], None]] = {
     "bodies": _bodies,
+    "correlated": _correlated,
     "independent": _independent,
     "isotropic": _isotropic,
     "matrix": _matrix,

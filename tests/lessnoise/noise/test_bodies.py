@@ -15,6 +15,7 @@ from lessnoise.noise import (
     Behind,
     GammaRadius,
     Grid,
+    ListedRadius,
     NormalRadius,
     Real,
     StepRadius,
@@ -50,6 +51,7 @@ def forms(n):
         "cube": UniformBody(GammaRadius(n + 1.0, 1.0, 0.3)),
         "cube steps": UniformBody(StepRadius(1.5, 0.3, 2.0, n)),
         "cube factors": UniformBody(GammaRadius(n + 1.0, 1.0, 0.3), factors=factors(n)),
+        "cube listed": UniformBody(ListedRadius((0.7, 2.0, 5.0), (0.25, 0.0, 1.0)), factors=(1.0,) * n),
         "corner": UniformBody(GammaRadius(n + 1.0, 1.0, 0.3), corner=True),
         "corner signed radius": UniformBody(NormalRadius(Fraction(5)), corner=True),
         "corner steps": UniformBody(StepRadius(0.4, 1.0, 1.0, n), corner=True),
@@ -113,6 +115,16 @@ def test_threads_in_place_and_streams_do_not_matter(name, dtype, monkeypatch):
     draw(lambda part: parts.append(part.copy()))
     np.testing.assert_array_equal(first, np.concatenate(parts))
     assert not np.array_equal(first, add_noise(form, value, seeded(4)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corner", [False, True])
+def test_threads_share_a_radius_on_the_exact_side(corner):
+    # A grid so fine that every block has doubts; the radius and y_0 are lengthened by whichever thread comes first.
+    n = 140_000
+    form = UniformBody(GammaRadius(n + 1.0, 1.0, 1e-4), corner)
+    first = add_noise(form, np.zeros(n), seeded(1), path="numba", threads=1, bits=32)
+    np.testing.assert_array_equal(first, add_noise(form, np.zeros(n), seeded(1), path="numba", threads=3, bits=32))
 
 
 def test_kernels_meet_no_doubt_in_ordinary_use(monkeypatch):
@@ -389,6 +401,38 @@ def test_leading_zeros_go_on_in_the_next_level():
 
     assert _leading_zeros(Bits()) == 128 + 61
     assert _leading_zeros(exact.Word(type("R", (), {"word": lambda *_: 1 << 62})(), 0, 0)) == 1
+
+
+def test_listed_radii_have_their_probabilities():
+    radius, words = ListedRadius((3.0, 1.0, 0.1, 2.0), (1 / 3, 1 / 3, 0.0, 1.0)), scalars(seeded(2).claim())
+    drawn = [radius.draw(words).value for _ in range(5000)]
+    counts = np.array([drawn.count(r) for r in (3.0, 1.0, 0.1, 2.0)])
+    assert counts[2] == 0
+    assert stats.chisquare(counts[[0, 1, 3]], np.array([0.2, 0.2, 0.6]) * 5000).pvalue > P
+    assert radius.mean_square() == pytest.approx(0.2 * 9 + 0.2 + 0.6 * 4)
+
+
+@pytest.mark.slow
+def test_listed_radii_make_a_density_of_steps():
+    # In the plane, heights 3, 2, 0.5 up to |x| = 1, 2, 4: weights (f_i - f_(i+1)) r_i^2.
+    radii, heights, rng = np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 0.5]), np.random.default_rng(1)
+    for corner in (False, True):
+        form = UniformBody(ListedRadius(radii, -np.diff(heights, append=0.0) * radii**2), corner)
+        x = np.array([add_noise(form, np.zeros(2), Stream.of(rng), bits=16) for _ in range(3000)])
+        size = spread(x) if corner else np.abs(x).max(axis=1)
+        mass = heights * np.diff(radii**2, prepend=0.0)
+        cdf = np.append(0.0, np.cumsum(mass) / mass.sum())
+        assert stats.kstest(size, lambda t, cdf=cdf: np.interp(t**2, np.append(0.0, radii**2), cdf)).pvalue > P
+        assert stats.kstest(size * 1.2, lambda t, cdf=cdf: np.interp(t**2, np.append(0.0, radii**2), cdf)).pvalue < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("radii", "weights"),
+    [((), ()), ((1.0,), (0.0,)), ((0.0,), (1.0,)), ((1.0, 2.0), (1.0,)), ((math.inf,), (1.0,)), ((1.0,), (-1.0,))],
+)
+def test_lists_that_are_none_are_refused(radii, weights):
+    with pytest.raises(ln.InvalidInput, match="radii and weights do not describe"):
+        ListedRadius(radii, weights)
 
 
 # What is refused.
