@@ -90,6 +90,8 @@ def examples():
         mechanisms |= {"counts": counts(epsilon=1, shape=3), "least": counts(epsilon=1, delta=1e-3, shape=3)}
         sums = functools.partial(ln.mechanism.norm_radial, delta=1e-6, changes=changes.corner([1.0, 2.0, 3.0]), shape=3)
         mechanisms |= {"sums": sums(epsilon=0.1), "stairs": sums(epsilon=8)}
+        shared = functools.partial(ln.mechanism.correlated_radial, delta=1e-6, changes=changes.corner(1.0))
+        mechanisms |= {"shared": shared(epsilon=1, shape=30), "shared shells": shared(epsilon=1, shape=2)}
     gauss, laplace, l2 = (mechanisms[name] for name in ("analytic-gaussian radial", "laplace laplace", "l2 radial"))
     composed = ln.compose(l2.repeat(3), laplace, gauss.subsample(0.01).repeat(10))
     plan = TrainingPlan(gaussian(noise_multiplier=2.0, clip_norm=1.0, parameters=5), 0.1, 3, 100, ln.Guarantee(1, 0.1))

@@ -1,4 +1,4 @@
-"""What an audit asks of noise on a cube or a corner body; the density depends on the norm of the body alone."""
+"""What an audit asks of noise whose density depends on the norm of a body, and of correlated isotropic noise."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.audit.laws import distance, draw_many, log_density_ratio, worst_of_size
-from lessnoise.mechanism import NormRadial, NormStaircase, gauge, steps, worst_entries
+from lessnoise.audit.outputs import Outputs
+from lessnoise.mechanism import CorrelatedRadial, NormRadial, NormStaircase, gauge, steps, worst_count, worst_entries
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
-    from lessnoise.audit.outputs import Outputs
 
     BodyLaw = NormRadial | NormStaircase
     Shape = tuple[int, ...]
@@ -70,3 +70,32 @@ def _(law: BodyLaw, shape: Shape, sensitivity: float) -> Array:
 @distance.register(NormStaircase)
 def _(law: BodyLaw, shift: Array) -> float:
     return float(gauge(law.body, shift.ravel() / _stretch(law)))
+
+
+# Correlated noise: isotropic once the multiple of the sum is taken away.
+
+
+@draw_many.register(CorrelatedRadial)
+def _(law: CorrelatedRadial, shape: Shape, count: int, rng: np.random.Generator) -> Array:
+    return _with_sum(draw_many(law.base, shape, count, rng), len(shape), law.common)
+
+
+@log_density_ratio.register(CorrelatedRadial)
+def _(law: CorrelatedRadial, outputs: Outputs) -> Array:
+    axes = outputs.value.ndim
+    back = -law.common / (1.0 + law.common * outputs.shift.size)  # (I + c 1 1^T)^-1
+    turned = [_with_sum(values, axes, back) for values in (outputs.array, outputs.value, outputs.neighbour)]
+    return log_density_ratio(law.base, Outputs(*turned))
+
+
+def _with_sum(values: Array, axes: int, multiple: float) -> Array:
+    """Values plus a multiple of their sum over the last axes."""
+    result: Array = values + multiple * values.sum(axis=tuple(range(-axes, 0)), keepdims=True)
+    return result
+
+
+@worst_of_size.register(CorrelatedRadial)
+def _(law: CorrelatedRadial, shape: Shape, sensitivity: float) -> Array:
+    shift = np.zeros(shape)
+    shift.flat[: worst_count(law, shift.size)] = sensitivity
+    return shift

@@ -28,6 +28,7 @@ from lessnoise.mechanism.families.correlated_gaussian import (
     worst_mu,
     worst_vertex,
 )
+from lessnoise.mechanism.families.correlated_radial import CorrelatedRadial, worst_count
 from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, discrete_gaussian, squared_budget
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
@@ -43,6 +44,7 @@ from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_no
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
+from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
 from lessnoise.mechanism.mechanism import Mechanism
@@ -64,6 +66,7 @@ __all__ = [
     "LARGEST_EPSILON",
     "LEAST_NOISE",
     "CorrelatedGaussian",
+    "CorrelatedRadial",
     "Dawa",
     "Deviations",
     "DiscreteGaussian",
@@ -92,6 +95,7 @@ __all__ = [
     "classic_gaussian",
     "computable",
     "correlated_gaussian",
+    "correlated_radial",
     "dawa",
     "delta_of",
     "delta_of_one_shift",
@@ -136,6 +140,7 @@ __all__ = [
     "steps",
     "values_drawn",
     "wishart",
+    "worst_count",
     "worst_entries",
     "worst_mu",
     "worst_of",

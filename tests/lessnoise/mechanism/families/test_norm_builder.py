@@ -118,3 +118,5 @@ def test_audits_find_most_of_it(changes, epsilon):
     m = norm_radial(epsilon=epsilon, delta=0.05, shape=3, changes=changes)
     report = audit(m, np.zeros(3), samples=20_000, rng=np.random.default_rng(1), progress=False)
     assert report.refuted is False
+    less = (0.5 * epsilon, 0.5 * m.delta(0.5 * epsilon).lower)
+    assert audit(m, np.zeros(3), claim=less, samples=20_000, rng=np.random.default_rng(2), progress=False).refuted
