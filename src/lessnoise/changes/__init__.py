@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lessnoise.changes.base import Changes, Joined, Moves, Scaled, read_changes
-from lessnoise.changes.sets import Ball, Corner, Counts, Listed
+from lessnoise.changes.sets import Ball, Box, Corner, Counts, Listed
+from lessnoise.changes.words import parse
 from lessnoise.guarantees import Neighbours
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ball",
+    "Box",
     "Changes",
     "Corner",
     "Counts",
@@ -29,10 +31,12 @@ __all__ = [
     "Moves",
     "Scaled",
     "ball",
+    "box",
     "corner",
     "counts",
     "joined",
     "listed",
+    "parse",
     "read_changes",
 ]
 
@@ -63,6 +67,15 @@ def corner(bounds: float | Sequence[float]) -> Changes:
     (5.0, 10.0)
     """
     return Corner(tuple(bounds) if isinstance(bounds, (list, tuple)) else bounds)  # type: ignore[arg-type]
+
+
+def box(bounds: float | Sequence[float]) -> Changes:
+    """Each entry goes up or down by at most its bound: bounded sums, for replaced data or data of both signs.
+
+    >>> box([3.0, 4.0]).norm(2, 2), box(1.0).norm(1, 10)
+    (5.0, 10.0)
+    """
+    return Box(tuple(bounds) if isinstance(bounds, (list, tuple)) else bounds)  # type: ignore[arg-type]
 
 
 def listed(vectors: Sequence[Sequence[float]]) -> Changes:

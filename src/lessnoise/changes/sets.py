@@ -220,6 +220,26 @@ class Corner(Changes):
 
 
 @dataclass(frozen=True, slots=True)
+class Box(Corner):
+    """Every entry may go up or down by at most its bound, whatever the others do."""
+
+    kind: ClassVar[str] = "box"
+    one_sided: ClassVar[bool] = False  # type: ignore[misc]
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """Within the bounds."""
+        return Corner(self.bounds).contains([abs(entry) for entry in change])
+
+    def inner_radius(self, dimension: int) -> float:
+        """The smallest bound."""
+        return self.single(dimension)
+
+    def __str__(self) -> str:
+        each = "its own bound" if isinstance(self.bounds, tuple) else f"{self.bounds:g}"
+        return f"every entry up or down by at most {each}"
+
+
+@dataclass(frozen=True, slots=True)
 class Listed(Changes):
     """These changes, and their opposites."""
 

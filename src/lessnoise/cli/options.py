@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from lessnoise import validation
+from lessnoise.changes import parse
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import BEST, CATALOGUE, Request
@@ -98,9 +99,20 @@ def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
 
 _REQUEST_OPTIONS: dict[str, Any] = {
     "shape": Annotated[str, typer.Option(help="Shape of the value, such as 7921 or 89x89.", metavar="N[xN...]")],
-    "sensitivity": Annotated[float, typer.Option(help="Largest l2 change that one individual can cause.")],
+    "sensitivity": Annotated[
+        float | None, typer.Option(help="Largest l2 change that one individual can cause; or say --changes.")
+    ],
     "epsilon": Epsilon,
     "delta": Delta,
+    "changes": Annotated[
+        str | None,
+        typer.Option(
+            help="What one individual can change: counts (one row), counts:20,per_cell=1, ball:1,norm=inf, corner:1 "
+            "(every entry up by 0 to 1, or down), box:3,4.",
+            metavar="SET",
+            autocompletion=_one_of("counts", "counts:", "ball:", "corner:", "box:"),
+        ),
+    ],
     "l1_sensitivity": _number("Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]"),
     "neighbours": NeighboursOption,
     "k": _number("Radial member: exponent k of the radius, at most M; product noise: its k."),
@@ -137,6 +149,8 @@ def takes_request(*known: str, optional: bool = False) -> Callable[[Callable[...
     """
     offered = {name: option for name, option in _REQUEST_OPTIONS.items() if name not in known}
     defaults = {name: _DEFAULTS.get(name, None if optional else inspect.Parameter.empty) for name in offered}
+    if "sensitivity" in defaults:
+        defaults["sensitivity"] = None  # or changes
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command, include_extras=True)
@@ -163,9 +177,14 @@ def takes_request(*known: str, optional: bool = False) -> Callable[[Callable[...
 
 def _request(options: dict[str, Any], **known: Any) -> Request:  # noqa: ANN401
     given = options | known
-    missing = [name for name, value in given.items() if value is None and name not in _DEFAULTS]
+    if isinstance(given.get("changes"), str):
+        given["changes"] = parse(given["changes"], given.get("neighbours", Neighbours.ADD_REMOVE))
+    stated = ("sensitivity",) if given.get("changes") is not None else ()
+    missing = [name for name, value in given.items() if value is None and name not in (*_DEFAULTS, *stated)]
     if missing:
-        raise InvalidInput(f"{missing[0]}=None: pass all of --shape, --sensitivity, --epsilon and --delta, or none.")
+        raise InvalidInput(
+            f"{missing[0]}=None: pass all of --shape, --sensitivity (or --changes), --epsilon and --delta, or none."
+        )
     if isinstance(given["shape"], str):
         given["shape"] = parse_shape(given["shape"])
     return Request(**given)

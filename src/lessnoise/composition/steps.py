@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from lessnoise._later import offers
 from lessnoise.changes import Moves
 from lessnoise.composition.accountant import Accountant
-from lessnoise.composition.coins import MOST_TOSSES, Coins
 from lessnoise.composition.curve_points import Samples, fixed_pair_delta
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism import (
     LARGEST_EPSILON,
+    MOST_TOSSES,
+    Coins,
     CorrelatedGaussian,
     GeneralizedGaussian,
     Geometric,
@@ -128,6 +129,14 @@ def delta_of_entries(law: Law, moves: Moves, epsilon: float) -> Bracket:
 def epsilon_of_entries(law: Law, moves: Moves, delta: float) -> Bracket:
     """The same for epsilon."""
     return epsilon_of_steps(tuple(Step(law, 1, moves, 1.0, 1).by_entry), delta)
+
+
+@offers("repeated within")
+def repeated_within(
+    law: Law, dimension: int, shift: float | Moves, releases: int, epsilon: float, delta: float
+) -> bool:
+    """Whether so many releases are proved to be (epsilon, delta)-DP."""
+    return within(tuple(Step(law, dimension, shift, 1.0, releases).by_entry), epsilon, delta)
 
 
 def accountant_of(steps: tuple[Step, ...]) -> Accountant:

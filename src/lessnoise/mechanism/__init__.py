@@ -11,8 +11,10 @@ from lessnoise.mechanism.builders import (
     zhao_gaussian,
 )
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
+from lessnoise.mechanism.choice import least_noise
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
+from lessnoise.mechanism.curve.coins import MOST_TOSSES, Coins
 from lessnoise.mechanism.curve.dispatch import (
     LARGEST_EPSILON,
     delta_of,
@@ -30,6 +32,7 @@ from lessnoise.mechanism.families.correlated_gaussian import (
 )
 from lessnoise.mechanism.families.correlated_radial import CorrelatedRadial, worst_count
 from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, discrete_gaussian, squared_budget
+from lessnoise.mechanism.families.discrete_power import DiscretePower
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
@@ -43,7 +46,7 @@ from lessnoise.mechanism.families.norm_staircase import NormStaircase, steps
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.least.builder import LEAST_NOISE, least_noise, loss_lower_bound
+from lessnoise.mechanism.least.builder import LEAST_NOISE, loss_lower_bound
 from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
@@ -65,11 +68,14 @@ __all__ = [
     "CATALOGUE",
     "LARGEST_EPSILON",
     "LEAST_NOISE",
+    "MOST_TOSSES",
+    "Coins",
     "CorrelatedGaussian",
     "CorrelatedRadial",
     "Dawa",
     "Deviations",
     "DiscreteGaussian",
+    "DiscretePower",
     "FrozenMatrix",
     "GeneralizedGaussian",
     "Geometric",

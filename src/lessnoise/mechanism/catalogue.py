@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
-from lessnoise.mechanism import builders, counts, families
+from lessnoise.mechanism import builders, choice, counts, families
 from lessnoise.mechanism.least import builder as least
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ class Entry:
     build: Build
 
 
+LEAST_COUNT_NOISE = families.LEAST_COUNT_NOISE
 _DESCRIPTIONS = {  # label and summary
     least.LEAST_NOISE: ("Least noise", "the smallest certified loss: shells, a radial member or the Gaussian"),
     "analytic-gaussian": ("Analytic Gaussian", "normal noise, smallest sufficient sigma"),
     "l2": ("l2 mechanism", "density falling exponentially with the distance"),
     "radial": ("Radial member", "any radial member, by k and p"),
     "laplace": ("Laplace mechanism", "independent Laplace noise, pure, l1 sensitivity"),
+    LEAST_COUNT_NOISE: ("Least count noise", "the optimal integers where one individual changes one count by 1"),
+    "geometric": ("Geometric mechanism", "independent geometric integers, pure, l1 sensitivity"),
     "discrete-gaussian": ("Discrete Gaussian", "integer noise for integer-valued arrays"),
     "correlated-gaussian": (
         "Correlated Gaussian",
@@ -75,8 +79,7 @@ def _needing(name: str, builder: Callable[..., Mechanism], *needed: str, **fixed
 
 
 def _discrete(request: Request) -> Mechanism:
-    if not request.integer:
-        raise InvalidInput("integer=False, but discrete-gaussian is for whole numbers: say that the value is integer.")
+    _need_integers("discrete-gaussian", request)
     return families.discrete_gaussian(**request.standard())
 
 
@@ -108,12 +111,50 @@ def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Build:
     return build
 
 
+def _least(request: Request) -> Mechanism:
+    if request.changes is not None:
+        return choice.least_for(request)
+    return least.least_in_ball(**request.standard(), objective=request.objective)
+
+
+def _geometric(request: Request) -> Mechanism:
+    _need_integers("geometric", request)
+    return families.geometric(epsilon=request.epsilon, **_of_integers(request))
+
+
+def _integer_optimum(request: Request) -> Mechanism:
+    _need_integers(LEAST_COUNT_NOISE, request)
+    return families.geometric(epsilon=request.epsilon, delta=request.delta, **_of_integers(request))
+
+
+def _need_integers(name: str, request: Request) -> None:
+    if not request.integer:
+        raise InvalidInput(f"integer=False, but {name} is for whole numbers: say that the value is integer.")
+
+
+def _of_integers(request: Request) -> dict[str, Any]:
+    size = request.need("l1_sensitivity", "geometric noise")
+    return {"sensitivity": size, "shape": request.shape, "neighbours": request.neighbours}
+
+
+def _against(build: Build) -> Build:
+    """What is built is for the request's changes, if it names them."""
+
+    def built(request: Request) -> Mechanism:
+        found = build(request)
+        return found if request.changes is None else found.against(request.changes)
+
+    return built
+
+
 _BUILDERS: dict[str, Build] = {
-    least.LEAST_NOISE: lambda request: least.least_noise(**request.standard(), objective=request.objective),
+    least.LEAST_NOISE: _least,
     "analytic-gaussian": _standard(builders.analytic_gaussian),
     "l2": _standard(builders.l2_mechanism),
     "radial": _needing("radial", builders.radial, "k", "p"),
     "laplace": lambda request: builders.laplace(**request.pure(sensitivity=request.l1)),
+    LEAST_COUNT_NOISE: _integer_optimum,
+    "geometric": _geometric,
     "discrete-gaussian": _discrete,
     "correlated-gaussian": _correlated,
     "mvg": _standard(families.mvg, calibration="exact"),
@@ -133,7 +174,8 @@ _BUILDERS: dict[str, Build] = {
 }
 BEST = "best"
 CATALOGUE = {
-    name: Entry(name, *_DESCRIPTIONS[name], name not in _FOLLOWING_A_CLAIM, build) for name, build in _BUILDERS.items()
+    name: Entry(name, *_DESCRIPTIONS[name], name not in _FOLLOWING_A_CLAIM, _against(build))
+    for name, build in _BUILDERS.items()
 }
 
 
@@ -184,14 +226,20 @@ def keeps(mechanism: Mechanism, request: Request) -> bool:
 
 
 def best(request: Request) -> Mechanism:
-    """The least-noise mechanism, or one that what is known beyond the l2 sensitivity makes better.
+    """The least noise for the request's changes, or, without these, for its l2 sensitivity and what else is known.
 
-    An l1 sensitivity can make Laplace noise better, an entry bound correlated noise.
+    An l1 sensitivity can make Laplace or, for whole numbers, geometric noise better, an entry bound correlated noise.
     """
-    found = [find_mechanism(least.LEAST_NOISE).build(request)]
-    if request.l1_sensitivity is not None:
-        found.append(find_mechanism("laplace").build(request))
-    if request.entry_bound is not None:
-        found.append(find_mechanism("correlated-gaussian").build(request))
-    kept = [mechanism for mechanism in found if keeps(mechanism, request)]
-    return min(kept, key=_rank)
+    names = [least.LEAST_NOISE]
+    if request.changes is None:
+        if request.l1_sensitivity is not None:
+            names += [LEAST_COUNT_NOISE, "geometric"] if request.integer else ["laplace"]
+        if request.entry_bound is not None:
+            names.append("correlated-gaussian")
+    found = []
+    for name in names:
+        with contextlib.suppress(InvalidInput):  # an optimum that is for other changes
+            found.append(find_mechanism(name).build(request))
+    if not found:
+        return find_mechanism(least.LEAST_NOISE).build(request)
+    return min((mechanism for mechanism in found if keeps(mechanism, request)), key=_rank)

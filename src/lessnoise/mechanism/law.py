@@ -86,8 +86,8 @@ class Plain:
         """Any relation will do: the sensitivity says how far its neighbours lie apart."""
 
     def choice(self, dimension: int) -> str:
-        """The search for the least noise chooses among radial and shell laws alone."""
-        raise InvalidInput(f"noise={self.kind!r} is none that least noise chooses: leave out the design.")
+        """Its kind, in words."""
+        return self.kind.replace("-", " ")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

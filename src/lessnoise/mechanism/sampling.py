@@ -12,7 +12,16 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.numerics import computable
-from lessnoise.noise import Independent, Integers, Isotropic, Real, check_out, output_array
+from lessnoise.noise import (
+    CorrelatedIsotropic,
+    Independent,
+    Integers,
+    Isotropic,
+    Real,
+    UniformBody,
+    check_out,
+    output_array,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +31,9 @@ if TYPE_CHECKING:
     from lessnoise.noise import Form, Stream
 
     Numbers = NDArray[Any]
+
+
+_STREAMED = (Independent, Isotropic, Integers, UniformBody, CorrelatedIsotropic)
 
 
 @functools.singledispatch
@@ -98,7 +110,7 @@ def prepare_streamed(
 
 def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:
     """Whether the noise can be added part by part: it is simply added, and its entries need not be mixed."""
-    return _simply_added(law) and isinstance(_form(law, shape), (Independent, Isotropic, Integers))
+    return _simply_added(law) and isinstance(_form(law, shape), _STREAMED)
 
 
 def _simply_added(law: Law) -> bool:

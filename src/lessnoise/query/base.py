@@ -13,6 +13,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise._common import round_up
 from lessnoise._later import later
+from lessnoise.changes import ball
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lessnoise._common import Array, BoolArray, IntArray, Progress
+    from lessnoise.changes import Changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,6 @@ class Query(ABC):
     block_rows = 1 << 18
     """Rows of an array in memory that are taken at a time, so that what is made from them stays small."""
 
-    entry_bound: float | None = None
-    """One row adds to each entry between 0 and this, if that is known."""
-
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
@@ -88,6 +87,21 @@ class Query(ABC):
     @abstractmethod
     def row_norms(self, neighbours: Neighbours) -> Norms:
         """Largest change by one row: added or removed; or replaced, by a dropped one too."""
+
+    def known_changes(self, neighbours: Neighbours, rows: int) -> Changes | None:
+        """The set of changes by so many rows, if more is known of it than its largest norms."""
+        return None
+
+    def changes(self, neighbours: Neighbours | str = Neighbours.ADD_REMOVE, unit: Unit = ROW) -> Changes:
+        """What one unit can do to the value: the set of all changes; an l2 ball if no more is known.
+
+        >>> from lessnoise.query import Axis, Histogram, Unit
+        >>> query = Histogram([Axis("kind", keys=["bus", "taxi"])])
+        >>> print(query.changes(unit=Unit("driver", max_rows=3)))
+        at most 3 rows, add/remove
+        """
+        known = self.known_changes(Neighbours.of(neighbours), unit.rows)
+        return ball(self.norms(neighbours, unit).l2) if known is None else known
 
     @abstractmethod
     def finish(self, total: IntArray) -> Array:
@@ -132,13 +146,11 @@ class Query(ABC):
     ) -> Request:
         """What a mechanism for this query must do, whatever the data; ``options`` are further fields of the request."""
         norms, relation = self.norms(neighbours, unit), Neighbours.of(neighbours)
-        bound = self.entry_bound if relation is Neighbours.ADD_REMOVE else None
-        known = {
-            "l1_sensitivity": norms.l1,
-            "integer": self.integer,
-            "counts": self.counts,
-            "entry_bound": None if bound is None else round_up(unit.rows * Fraction(bound)),
-        }
+        changes = self.known_changes(relation, unit.rows)
+        if changes is not None:
+            given = {"counts": self.counts, "changes": changes, **options}
+            return Request(epsilon, delta, None, self.shape, relation, **given)  # type: ignore[arg-type]
+        known = {"l1_sensitivity": norms.l1, "integer": self.integer, "counts": self.counts}
         return Request(epsilon, delta, norms.l2, self.shape, relation, **{**known, **options})
 
     def answer(
@@ -200,6 +212,11 @@ class Answer:
     def shape(self) -> tuple[int, ...]:
         """Shape of the value."""
         return self.value.shape
+
+    @property
+    def changes(self) -> Changes:
+        """What one unit can do to the value."""
+        return self.query.changes(self.neighbours, self.unit)
 
     def request(self, epsilon: float, delta: float, **options: Any) -> Request:  # noqa: ANN401
         """What a mechanism for this answer must do."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise._common import settle
+from lessnoise.changes import counts
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array, BoolArray, IntArray
+    from lessnoise.changes import Changes
 
 _MOST_CELLS = 10**9
 
@@ -113,6 +115,10 @@ class Histogram(Query):
         if neighbours is Neighbours.ADD_REMOVE or math.prod(self.shape) == 1:
             return Norms(1.0, 1.0)
         return Norms(math.sqrt(2.0), 2.0)  # the float sqrt(2) is above the root
+
+    def known_changes(self, neighbours: Neighbours, rows: int) -> Changes:
+        """Rows in disjoint cells."""
+        return counts(rows, neighbours=neighbours)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

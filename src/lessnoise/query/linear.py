@@ -10,6 +10,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import round_up, settle
+from lessnoise.changes import box, corner
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from lessnoise._common import Array, IntArray
+    from lessnoise.changes import Changes
 
     Interval = tuple[float, float]
 
@@ -55,11 +57,6 @@ class Sum(NumericQuery):
         """One sum per column."""
         return (len(self.names),)
 
-    @property
-    def entry_bound(self) -> float | None:  # type: ignore[override]
-        """The largest change of an entry by one row, if none can be negative."""
-        return max(self._changes()[0]) if all(low >= 0.0 for low, _ in self.bounds) else None
-
     def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """Integer sums of one batch, in steps of the grid."""
         values = columns.matrix(batch, self.names)
@@ -77,6 +74,15 @@ class Sum(NumericQuery):
             return added
         l1 = round_up(sum(map(Fraction, widths), Fraction(0)))
         return Norms(max(added.l2, whole_sums.norm_up(widths)), max(added.l1, l1))
+
+    def known_changes(self, neighbours: Neighbours, rows: int) -> Changes | None:
+        """A corner if nothing is negative, else a box; if rows are replaced, a box."""
+        added, widths = ([round_up(rows * Fraction(size)) for size in sizes] for sizes in self._changes())
+        if neighbours is Neighbours.ADD_REMOVE:
+            return (corner if all(low >= 0.0 for low, _ in self.bounds) else box)(_one_or_each(added))
+        if all(width >= most for width, most in zip(widths, added, strict=True)):
+            return box(_one_or_each(widths))
+        return None
 
     def _changes(self) -> tuple[list[float], list[float]]:
         """The most that each column changes by a row that is added or removed, and by one that is replaced."""
@@ -152,6 +158,12 @@ class Mean(NumericQuery):
             return added
         return Norms(max(added.l2, whole_sums.norm_up([2.0] * size)), max(added.l1, 2.0 * size))
 
+    def known_changes(self, neighbours: Neighbours, rows: int) -> Changes | None:
+        """A box, unless a row may be replaced or dropped: then two boxes, of which only the lengths are used."""
+        if self.rows is not None:
+            return box(2.0)
+        return box(float(rows)) if neighbours is Neighbours.ADD_REMOVE else None
+
     def norms(self, neighbours: Neighbours | str, unit: Any = None) -> Norms:  # noqa: ANN401
         """Largest change by one unit; a public number of rows goes with the unit of one row only."""
         unit = ROW if unit is None else unit
@@ -173,6 +185,11 @@ class Mean(NumericQuery):
     @property
     def _half(self) -> Array:
         return np.array([0.5 * high - 0.5 * low for low, high in self.bounds])
+
+
+def _one_or_each(bounds: list[float]) -> float | list[float]:
+    """One bound for all entries if they are equal."""
+    return bounds[0] if len(set(bounds)) == 1 else bounds
 
 
 def step(ends: Interval, bits: int = BITS) -> float:

@@ -51,10 +51,11 @@ POSTPROCESS = tuple(_STEPS)
 class HistogramRelease:
     """Private counts with what was asked. ``value`` is post-processed; ``release.value`` is as it was drawn.
 
-    The true counts are not kept.
+    Counts are integers, unless a mechanism of real-valued noise or a step that shrinks them was asked for. The true
+    counts are not kept.
     """
 
-    value: NDArray[np.float64]
+    value: NDArray[np.int64] | NDArray[np.float64]
     release: Release
     query: Histogram
     unit: Unit
@@ -190,12 +191,16 @@ class Plan:
         """As long as a release of this plan and as hard to draw, with made-up numbers."""
         certificate = Certificate.of(self.mechanism, Stream.secure())
         value = 1e3 * np.random.default_rng(0).standard_normal(self.query.shape)
+        if self.mechanism.law.integer:
+            value = np.rint(1e6 * value)  # as many digits
         return self._finished(Release(value, certificate), "trial")
 
     def _finished(self, release: Release, engine: str) -> HistogramRelease:
-        value = release.value.astype(np.float64)
+        value: NDArray[Any] = release.value
         for step in self.postprocess:
-            value = _STEPS[step](value, self.deviation)
+            value = _STEPS[step](value.astype(np.float64), self.deviation)
+        if whole_counts(self.mechanism, self.postprocess):
+            value = value.astype(np.int64)
         return HistogramRelease(value, release, self.query, self.unit, engine, self.postprocess)
 
 
@@ -299,6 +304,13 @@ def _table(result: HistogramRelease) -> dict[str, NDArray[Any]]:
             add(f"{axis.column} to", axis.cell_edges[1:][places.ravel()])
     add("count", result.value.ravel())
     return table
+
+
+def whole_counts(mechanism: Mechanism, steps: Sequence[str]) -> bool:
+    """Whether the counts that come out are whole numbers."""
+    real = [place for place, step in enumerate(steps) if step in _NEED_DEVIATION]
+    rounded = "round" in steps[real[-1] + 1 if real else 0 :]
+    return rounded or (mechanism.law.integer and not real)
 
 
 def _steps(names: Sequence[str]) -> tuple[str, ...]:

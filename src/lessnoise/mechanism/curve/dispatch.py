@@ -67,7 +67,7 @@ def no_curve(law: Law, changes: Changes) -> InvalidInput:
 
 
 def entries(moves: Moves) -> Shift:
-    """A change of independent entries; one of a single entry is its size."""
+    """A change for noise that hides it worst if it is all in one entry: then its size says all."""
     return moves.sizes[0][0] if moves.count == 1 else moves
 
 

@@ -38,7 +38,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.calibration import radial_scale
-from lessnoise.mechanism.curve import entries, law_delta, law_pure_epsilon, no_curve, worst_of
+from lessnoise.mechanism.curve import law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request
@@ -111,7 +111,7 @@ def _(law: GeneralizedGaussian, changes: Changes, dimension: int) -> float | Mov
     moves = changes.dominant(dimension)  # log-concave entries: a larger change of any of them loses more
     if moves is None:
         raise no_curve(law, changes)
-    return entries(moves)
+    return moves
 
 
 @law_pure_epsilon.register(GeneralizedGaussian)

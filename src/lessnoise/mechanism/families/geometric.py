@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lessnoise.noise import Sequence
 
 
+LEAST_COUNT_NOISE = "least-count-noise"
 SMALLEST_RATE, LARGEST_RATE = 2.0**-40, 700.0
 _ROUNDING = 1e-12  # relative, of the closed forms below
 _DIGITS = 60
@@ -351,7 +352,7 @@ def geometric(
             "largest change that one individual can cause, a whole number."
         )
     if delta == 0.0:
-        rate = epsilon / change
+        rate = min(epsilon / change, LARGEST_RATE)
         while Fraction(rate) * change > Fraction(epsilon):  # the quotient may have been rounded up
             rate = math.nextafter(rate, 0.0)
         claim = Claim(epsilon, 0.0, relation, "Ghosh, Roughgarden & Sundararajan 2012")
@@ -363,4 +364,4 @@ def geometric(
         )
     target = Request.of(epsilon, delta, sensitivity, sizes, relation)
     tail = math.nextafter(math.nextafter(target.reserved_delta, 0.0), 0.0)  # the bracket's last digits
-    return target.mechanism("least-count-noise", Geometric(target.epsilon, tail), OURS)
+    return target.mechanism(LEAST_COUNT_NOISE, Geometric(min(target.epsilon, LARGEST_RATE), tail), OURS)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 LEAST_NOISE = "least-noise"
-__all__ = ["LEAST_NOISE", "SMALLEST_GAIN", "least_noise", "loss_lower_bound", "optimality"]
+__all__ = ["LEAST_NOISE", "SMALLEST_GAIN", "least_in_ball", "loss_lower_bound", "optimality"]
 
 
-def least_noise(
+def least_in_ball(
     *,
     epsilon: float,
     delta: float,
@@ -42,13 +42,13 @@ def least_noise(
     objective: str = "squared",
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
-    """The mechanism of smallest loss that we can certify for the target; never worse than the Gaussian or l2.
+    """The mechanism of smallest loss that we can certify for an l2 ball; never worse than the Gaussian or l2.
 
     ``objective`` is "squared" (the mean of ||n||^2), "l2" (the mean of ||n||) or, for instance, "quantile:0.95" (that
     quantile of ||n||^2). The law is a shell density, a radial member (k, p), or the Gaussian where less than 0.1% could
     be gained. ``optimality`` of the result says how far any additive mechanism could still be below it.
 
-    >>> m = least_noise(epsilon=1, delta=1e-6, sensitivity=1, shape=2)
+    >>> m = least_in_ball(epsilon=1, delta=1e-6, sensitivity=1, shape=2)
     >>> import lessnoise as ln
     >>> gaussian = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=2)
     >>> f"{m.expected_loss / gaussian.expected_loss:.4f} of the Gaussian's loss"
@@ -71,7 +71,7 @@ def loss_lower_bound(
     against every shift of length at most ``sensitivity``.
 
     >>> bound = loss_lower_bound(epsilon=1, delta=1e-6, sensitivity=1, shape=3)
-    >>> best = least_noise(epsilon=1, delta=1e-6, sensitivity=1, shape=3).expected_loss
+    >>> best = least_in_ball(epsilon=1, delta=1e-6, sensitivity=1, shape=3).expected_loss
     >>> 1 <= best / bound < 1.01
     True
     """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -159,15 +160,17 @@ _NOTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The objective, the kind of law that won, and what had to be left out ("" if nothing)."""
+    """The objective, the kind of law that won, what had to be left out ("" if nothing), and for how many releases."""
 
     objective: str
     choice: str
     note: str = ""
+    releases: int = 1
 
     def __post_init__(self) -> None:
         for name in ("objective", "choice", "note"):
             validation.text(name, getattr(self, name))
+        settle(self, releases=validation.whole_number("releases", self.releases))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -176,14 +179,15 @@ class Design:
     @classmethod
     def from_dict(cls, values: dict[str, Any], law: Law, dimension: int) -> Design:
         """The inverse of :meth:`to_dict`, for a law: nothing is taken over that the law does not bear out."""
-        values = validation.fields(values, ("objective", "choice"), "design", ("note",))
+        values = validation.fields(values, ("objective", "choice"), "design", ("note", "releases"))
         expected = law.choice(dimension)
         if values["choice"] != expected:
             raise InvalidInput(
                 f"choice={shown(values['choice'])} is not what this noise is ({expected}): read the file as it was "
                 "written."
             )
-        return cls(Goal.of(values["objective"]).name, expected, checked_note(values.get("note", "")))
+        note, releases = checked_note(values.get("note", "")), values.get("releases", 1)
+        return cls(Goal.of(values["objective"]).name, expected, note, releases)
 
 
 def checked_note(note: object) -> str:

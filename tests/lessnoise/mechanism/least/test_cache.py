@@ -287,9 +287,9 @@ def test_a_design_that_lies_is_refused(truth, changes, words):
     assert len(str(caught.value)) < 300
 
 
-def test_a_design_for_noise_that_least_noise_never_chooses_is_refused():
+def test_a_design_that_is_not_that_of_the_noise_is_refused():
     values = ln.laplace(epsilon=1, sensitivity=1, shape=1).to_dict()
-    with pytest.raises(ln.InvalidInput, match="none that least noise chooses"):
+    with pytest.raises(ln.InvalidInput, match="is not what this noise is"):
         ln.Mechanism.from_dict({**values, "design": {"objective": "squared", "choice": "Gaussian", "note": ""}})
     with pytest.raises(ln.InvalidInput, match="design"):
         ln.Mechanism.from_dict({**values, "design": 7})

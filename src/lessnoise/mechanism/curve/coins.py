@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism import invert_curve
+from lessnoise.mechanism.curve.dispatch import invert_curve
 
 MOST_TOSSES = 10**6
 _ROUNDING = 1e-8  # of ln C(n, B), which has at most 15 digits before the point that matter
@@ -56,3 +56,16 @@ class Coins:
         lower = 0.0 if found.lower == -math.inf else pure * math.exp(found.lower) * (1.0 - 1e-15)
         upper = min(pure * math.exp(found.upper) * (1.0 + 1e-15), pure) if found.upper < math.inf else pure
         return Bracket(min(lower, upper), upper)
+
+
+def largest_size(tosses: int, epsilon: float, delta: float) -> float:
+    """The largest loss of a toss at which so many of them keep (epsilon, delta), from below.
+
+    >>> largest_size(1, 1.0, 1e-300), round(largest_size(20, 1.0, 1e-6), 3)
+    (1.0, 0.057)
+    """
+    low, high = epsilon / tosses * (1.0 - 1e-15), 2.0 * epsilon + 10.0
+    while high > low * (1.0 + 1e-12):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if Coins(middle, tosses).delta(epsilon).upper <= delta else (low, middle)
+    return low
