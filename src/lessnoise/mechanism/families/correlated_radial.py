@@ -64,6 +64,10 @@ class CorrelatedRadial(Plain):
         """As for correlated Gaussian noise: add/remove."""
         CorrelatedGaussian(1.0, 1.0).check_neighbours(neighbours)
 
+    def choice(self, dimension: int) -> str:
+        """That of the isotropic law."""
+        return f"correlated {self.base.choice(dimension)}"
+
     def ratio(self, dimension: int) -> float:
         """The r of A A^T = I + r 1 1^T."""
         return self.common * (2.0 + self.common * dimension)

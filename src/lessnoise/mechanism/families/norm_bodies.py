@@ -44,6 +44,7 @@ from lessnoise.changes import Ball, Corner, Scaled
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.law import Plain
+from lessnoise.mechanism.numerics import log_gamma_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +150,10 @@ def lost_share(body: str, dimension: int, q: Array) -> Array:
 
 
 def _corner_share(a: int, b: int, q: Array) -> Array:
-    """1 - kept, for any vertex; where it is small, as P(some x_i of the a lies above some x_k of the b by 1 - q)."""
+    """1 - kept; where it is small, as P(some x_i of the a lies above some x_k of the b by 1 - q).
+
+    Any vertex up to 80 entries; beyond, the worst one alone.
+    """
     dimension = a + b - 1
     result = np.empty_like(q)
     far = q >= 1.0
@@ -160,7 +164,7 @@ def _corner_share(a: int, b: int, q: Array) -> Array:
     result[near] = _small_share(a, b, q[near])
     middle = ~far & ~near
     if middle.any():
-        result[middle] = 1.0 - _kept(a, b, 1.0 - q[middle])
+        result[middle] = 1.0 - _kept(a, b, q[middle])
     return result
 
 
@@ -183,14 +187,20 @@ def _small_share(a: int, b: int, q: Array) -> Array:
     return result
 
 
-def _kept(a: int, b: int, r: Array) -> Array:
-    """The formula above, J being (1 + r)^M times a difference of incomplete beta functions."""
-    from scipy.special import betainc, betaln
+def _kept(a: int, b: int, q: Array) -> Array:
+    """The formula above for a = b or a = b + 1; J is (1 + r)^M times a difference of incomplete beta functions.
 
-    n = a + b
+    With (a b/n) B(a, b) = 1/C(n, b), the factor before it is (1 - q/2)^M 2^M/C(n, b).
+    """
+    from scipy.special import betainc
+
+    n, r = a + b, 1.0 - q
+    # 2^m/C(m, m/2) = sqrt(pi) Gamma(m/2 + 1)/Gamma((m + 1)/2), m = 2 a; C(n, b) is half of C(2 a, a) if a = b + 1.
+    log_factor = log_gamma_ratio(a + 0.5, 0.5) + 0.5 * math.log(0.25 * math.pi)
     band = betainc(b, a, 1.0 / (1.0 + r)) - betainc(b, a, r / (1.0 + r))
-    integral = np.exp((n - 1) * np.log1p(r) + float(betaln(a, b))) * band
-    result: Array = (b * r**a + a * r**b + a * b * integral) / n
+    integral = np.exp((n - 1) * np.log1p(-0.5 * q) + log_factor) * band
+    log_r = np.log1p(-q)
+    result: Array = (b * np.exp(a * log_r) + a * np.exp(b * log_r)) / n + integral
     return result
 
 

@@ -89,6 +89,10 @@ class NormRadial(OfBody):
         settle(self, power=round(power * 2**20) / 2**20, scale=validation.positive("scale", self.scale))
         settle(self, factors=checked_factors(self.factors))
 
+    def choice(self, dimension: int) -> str:
+        """The body and the power."""
+        return f"norm-radial on the {self.body} (p = {self.power:.4g})"
+
 
 @noise_form.register(NormRadial)
 def _(law: NormRadial, shape: tuple[int, ...]) -> Form:
@@ -135,7 +139,7 @@ class Slices:
         if self.power == 1.0 and self.ratio * (1.0 + _ULP) <= self.epsilon:
             return Bracket(0.0, 0.0)
         lower = upper = 0.0
-        beyond = 2.0 * _CUT
+        beyond = 4.0 * _CUT
         for first, last in self._pieces():
             value, error = self._integral(first, last)
             lower, upper = lower + max(value - error, 0.0), upper + value + error
@@ -238,12 +242,13 @@ class Slices:
         weights = (half[:, np.newaxis] * _WEIGHTS).ravel() * self._density(x)
         value = float(np.dot(weights, lost_share(self.body, self.dimension, self.q(x))))
         size = self.ratio * x ** (-1.0 / self.power) + np.expm1(np.log1p(self.epsilon / x) / self.power)
-        return value, float(np.dot(weights, size)) * 4.0 * _ULP * (self.dimension + 1.0)
+        return value, float(np.dot(weights, size)) * 8.0 * _ULP * (self.dimension + 1.0)
 
     def _density(self, x: Array) -> Array:
         """Of x ~ Gamma(A), as exp(A (ln(1 + z) - z) + ln of the peak)/x with x = A (1 + z)."""
         z = (x - self.shape) / self.shape
-        result: Array = np.exp(self.shape * (np.log(x / self.shape) - z) + log_gamma_peak(self.shape)) / x
+        logs = np.where(z < -0.5, np.log(x / self.shape), np.log1p(np.maximum(z, -0.5)))
+        result: Array = np.exp(self.shape * (logs - z) + log_gamma_peak(self.shape)) / x
         return result
 
     def _gauss_error(self, edges: Array) -> float:

@@ -76,6 +76,10 @@ class NormStaircase(OfBody):
         if self.share > 1.0:
             raise InvalidInput(f"share={self.share:g} is above 1: the first step is not wider than the others.")
 
+    def choice(self, dimension: int) -> str:
+        """The body and the first step."""
+        return f"staircase on the {self.body} (share = {self.share:.4g})"
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """As many factors as entries, and not too many steps."""
         OfBody.check_shape(self, shape)
@@ -140,12 +144,11 @@ def _(law: NormStaircase, dimension: int, sensitivity: float, epsilon: float, to
     radii, chances = steps(law, dimension)
     value = error = 0.0
     for crossed, weight in ((whole, 1.0 - upper_share), (whole + 1, upper_share)):
-        q = (sensitivity - crossed * law.width) / radii
+        q = float(Fraction(sensitivity) - crossed * Fraction(law.width)) / radii
         value += weight * float(np.dot(chances, lost_share(law.body, dimension, q)))
         # What the rounding of q can change, lost() being nowhere steeper than (M + 1)/2.
         if q[0] > 0.0:
-            size = 4.0 * _ULP * (dimension + 1.0) * (sensitivity + crossed * law.width) / radii
-            error += weight * float(np.dot(chances, np.minimum(size, 1.0)))
+            error += weight * float(np.dot(chances, q)) * 4.0 * _ULP * (dimension + 1.0)
     error += 8.0 * _ULP * epsilon  # delta changes by no more than epsilon does
     lower = max(value * (1.0 - _ROUNDING) - error - _CUT, 0.0)
     return Bracket(lower, min(value * (1.0 + _ROUNDING) + error + _CUT, 1.0))
