@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lessnoise import validation
 from lessnoise._common import root_up, settle
-from lessnoise.changes.base import ORDERS, ROUNDING, Changes, Moves, first_above
+from lessnoise.changes.base import ORDERS, ROUNDING, Changes, Moves, first_above, subset_share
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -50,6 +50,12 @@ class Ball(Changes):
     def inner_radius(self, dimension: int) -> float:
         """The radius, unless the ball has corners at the axes."""
         return self.radius if self.order != 1 or dimension == 1 else 0.0
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of one entry; for norm inf, of all corners."""
+        if self.order == math.inf:
+            return Box(self.radius).scalar_share(dimension)
+        return Changes.scalar_share(self, dimension)
 
     def contains(self, change: Sequence[float]) -> bool:
         """Whether its norm is at most the radius, within rounding."""
@@ -129,6 +135,14 @@ class Counts(Changes):
         """As many rows as one cell may get."""
         return float(self._most)
 
+    def scalar_share(self, dimension: int) -> float:
+        """Of one cell; of full cells, all up or down; or of rows out of some cells into as many others."""
+        alone, full = Changes.scalar_share(self, dimension), self.rows // self._most
+        most = subset_share(full, dimension)
+        if self.neighbours is Neighbours.REPLACE:  # u = v, |v|^2 = 2 j, E[v v^T] = 2 j (I - 1 1^T/M)/(M - 1)
+            most = max(most, 2.0 * min(full, dimension // 2) * (dimension - 1))
+        return max(alone, most * self._most**2 * (1.0 - 1e-15))
+
     def contains(self, change: Sequence[float]) -> bool:
         """Whole numbers that keep the limits."""
         up, down = sum(entry for entry in change if entry > 0), -sum(entry for entry in change if entry < 0)
@@ -198,6 +212,11 @@ class Corner(Changes):
         """The smallest bound."""
         return min(self.bounds) if isinstance(self.bounds, tuple) else self.bounds
 
+    def scalar_share(self, dimension: int) -> float:
+        """Of one entry each; or of half of the entries, all by the smallest bound."""
+        alone = math.nextafter(self.norm(2, dimension) ** 2 * (1.0 - 1e-15), 0.0)
+        return max(alone, subset_share(dimension, dimension) * self.single(dimension) ** 2 * (1.0 - 1e-15))
+
     def contains(self, change: Sequence[float]) -> bool:
         """All up or all down, within the bounds."""
         bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
@@ -225,6 +244,11 @@ class Box(Corner):
 
     kind: ClassVar[str] = "box"
     one_sided: ClassVar[bool] = False  # type: ignore[misc]
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of all corners, their signs at random: E[v v^T] has the squares of the bounds on its diagonal."""
+        squares = math.nextafter(self.norm(2, dimension) ** 2 * (1.0 - 1e-15), 0.0)
+        return squares * max(1.0, squares / (self.norm(math.inf, dimension) ** 2 * (1.0 + 1e-15)) * (1.0 - 1e-15))
 
     def contains(self, change: Sequence[float]) -> bool:
         """Within the bounds."""
@@ -286,12 +310,19 @@ class Listed(Changes):
 
     def single(self, dimension: int) -> float:
         """What every entry can change by when all others stay; 0 if some entry never changes alone."""
+        return min(self._alone(dimension))
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of the changes of one entry."""
+        return math.fsum(size**2 for size in self._alone(dimension)) * (1.0 - 1e-15)
+
+    def _alone(self, dimension: int) -> list[float]:
         alone = [0.0] * dimension
         for vector in self.vectors:
             changed = [i for i, entry in enumerate(vector) if entry]
             if len(changed) == 1:
                 alone[changed[0]] = max(alone[changed[0]], abs(vector[changed[0]]))
-        return min(alone)
+        return alone
 
     def contains(self, change: Sequence[float]) -> bool:
         """One of the vectors, or its opposite, or none."""

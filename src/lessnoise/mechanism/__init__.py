@@ -50,7 +50,7 @@ from lessnoise.mechanism.least.builder import LEAST_NOISE, loss_lower_bound
 from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import (
@@ -97,6 +97,7 @@ __all__ = [
     "best_member",
     "binary_shares",
     "build_all",
+    "changes_words",
     "choose_mechanism",
     "classic_gaussian",
     "computable",

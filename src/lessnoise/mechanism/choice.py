@@ -19,7 +19,7 @@ from lessnoise._later import later
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import estimate
-from lessnoise.mechanism.builders import OURS
+from lessnoise.mechanism.builders import OURS, l2_mechanism
 from lessnoise.mechanism.curve import delta_of, gaussian, worst_of
 from lessnoise.mechanism.curve.coins import largest_size
 from lessnoise.mechanism.families.correlated_gaussian import correlated_gaussian
@@ -29,7 +29,7 @@ from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussia
 from lessnoise.mechanism.families.geometric import Geometric, geometric
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, least_in_ball
-from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal
+from lessnoise.mechanism.least.objective import Design, Goal
 from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class _Target:
         return noise_engine.reserved(request.delta, request.epsilon, request.dimension * self.releases)
 
     def best(self) -> Mechanism:
-        """Whole numbers for counts, unless other noise gains more than a thousandth."""
+        """The law of the smallest loss."""
         if self.settled is not None:
             return self.settled
         found: list[Mechanism] = []
@@ -138,7 +138,7 @@ class _Target:
                 found.extend(build(self))
         smallest = min(map(self.loss, found), default=math.inf)
         found.extend(self._for_the_ball(smallest))
-        return min(found, key=lambda built: self.loss(built) * (1.0 - SMALLEST_GAIN * built.law.integer))
+        return min(found, key=self.loss)
 
     @functools.cached_property
     def settled(self) -> Mechanism | None:
@@ -188,6 +188,7 @@ class _Target:
             yield from self.proved(law.scaled, 1.0)
         elif request.dimension < _LARGE or smallest > _NEAR_GAUSSIAN * self.loss(built):
             yield least_in_ball(**request.standard(), objective=request.objective).against(self.changes)
+            yield l2_mechanism(**request.standard()).against(self.changes)  # the search gives up small gains
 
 
 def _independent(target: _Target) -> Iterator[Mechanism]:
