@@ -108,7 +108,8 @@ class Changes(ABC):
     """No change moves some entries up and others down."""
 
     def __init_subclass__(cls) -> None:
-        _KINDS[cls.kind] = cls
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
 
     def norm(self, order: float, dimension: int) -> float:
         """The largest l1, l2 or l-infinity norm of a change of an array with this many entries, rounded up."""

@@ -176,13 +176,10 @@ class Counts(Changes):
 
 
 @dataclass(frozen=True, slots=True)
-class Corner(Changes):
-    """One individual adds between 0 and its bound to each entry, or takes that away: one bound for all, or one each."""
+class Bounded(Changes):
+    """Each entry has a bound: one for all, or one each."""
 
     bounds: float | tuple[float, ...]
-
-    kind: ClassVar[str] = "corner"
-    one_sided: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         if isinstance(self.bounds, (list, tuple)):
@@ -212,18 +209,6 @@ class Corner(Changes):
         """The smallest bound."""
         return min(self.bounds) if isinstance(self.bounds, tuple) else self.bounds
 
-    def scalar_share(self, dimension: int) -> float:
-        """Of one entry each; or of half of the entries, all by the smallest bound."""
-        alone = math.nextafter(self.norm(2, dimension) ** 2 * (1.0 - 1e-15), 0.0)
-        return max(alone, subset_share(dimension, dimension) * self.single(dimension) ** 2 * (1.0 - 1e-15))
-
-    def contains(self, change: Sequence[float]) -> bool:
-        """All up or all down, within the bounds."""
-        bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
-        if len(bounds) != len(change) or min(change) < 0.0 < max(change):
-            return False
-        return all(abs(entry) <= bound * (1.0 + ROUNDING) for entry, bound in zip(change, bounds, strict=True))
-
     def majorant(self, dimension: int) -> Moves:
         """All entries by their bounds."""
         return self.dominant(dimension)
@@ -233,17 +218,39 @@ class Corner(Changes):
         self.check_shape((dimension,))
         return Moves.of(self.bounds) if isinstance(self.bounds, tuple) else Moves(((self.bounds, dimension),))
 
+    def _within(self, change: Sequence[float]) -> bool:
+        bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
+        return len(bounds) == len(change) and all(
+            abs(entry) <= bound * (1.0 + ROUNDING) for entry, bound in zip(change, bounds, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Corner(Bounded):
+    """One individual adds between 0 and its bound to each entry, or takes that away."""
+
+    kind: ClassVar[str] = "corner"
+    one_sided: ClassVar[bool] = True  # type: ignore[misc]
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of one entry each; or of half of the entries, all by the smallest bound."""
+        alone = math.nextafter(self.norm(2, dimension) ** 2 * (1.0 - 1e-15), 0.0)
+        return max(alone, subset_share(dimension, dimension) * self.single(dimension) ** 2 * (1.0 - 1e-15))
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """All up or all down, within the bounds."""
+        return self._within(change) and not min(change) < 0.0 < max(change)
+
     def __str__(self) -> str:
         each = "their own bounds" if isinstance(self.bounds, tuple) else f"{self.bounds:g}"
         return f"every entry up by 0 to {each}, or down"
 
 
 @dataclass(frozen=True, slots=True)
-class Box(Corner):
+class Box(Bounded):
     """Every entry may go up or down by at most its bound, whatever the others do."""
 
     kind: ClassVar[str] = "box"
-    one_sided: ClassVar[bool] = False  # type: ignore[misc]
 
     def scalar_share(self, dimension: int) -> float:
         """Of all corners, their signs at random: E[v v^T] has the squares of the bounds on its diagonal."""
@@ -252,7 +259,7 @@ class Box(Corner):
 
     def contains(self, change: Sequence[float]) -> bool:
         """Within the bounds."""
-        return Corner(self.bounds).contains([abs(entry) for entry in change])
+        return self._within(change)
 
     def inner_radius(self, dimension: int) -> float:
         """The smallest bound."""

@@ -40,7 +40,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import round_up
-from lessnoise.changes import Ball, Corner, Scaled
+from lessnoise.changes import Ball, Box, Corner, Scaled
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.law import Plain
@@ -92,7 +92,7 @@ def size_of(law: OfBody, changes: Changes, dimension: int) -> float | None:
         return None if inner is None else round_up(Fraction(inner) * Fraction(changes.factor))
     if isinstance(changes, Ball) and changes.order == math.inf and law.body == CUBE:
         bounds = np.full(dimension if law.factors else 1, changes.radius)
-    elif isinstance(changes, Corner):
+    elif isinstance(changes, Corner) or (isinstance(changes, Box) and law.body == CUBE):
         bounds = np.atleast_1d(np.array(changes.bounds))  # their largest change is a vertex of the cube, too
     else:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.changes import Ball, Changes, Corner, Scaled, read_changes
+from lessnoise.changes import Ball, Box, Changes, Corner, Scaled, read_changes
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
@@ -52,9 +52,9 @@ def norm_radial(
 ) -> Mechanism:
     """Noise in the shape of what one individual can change: for few bounded sums much less than a Gaussian's.
 
-    ``changes`` is an l-infinity ball (bounded entries that move both ways: an individual is replaced) or a corner
-    (entries that all move one way: an individual is added or removed). The power of the density, or a staircase, is
-    the one with the least E||n||^2; the scale is the smallest whose exact curve keeps the target.
+    ``changes`` is a box or an l-infinity ball (bounded entries that move both ways: an individual is replaced) or a
+    corner (entries that all move one way: an individual is added or removed). The power of the density, or a staircase,
+    is the one with the least E||n||^2; the scale is the smallest whose exact curve keeps the target.
 
     >>> import lessnoise as ln
     >>> m = norm_radial(epsilon=1, delta=1e-6, shape=10, changes=ln.changes.ball(1, norm=math.inf))
@@ -67,7 +67,7 @@ def norm_radial(
     """
     found = read_changes(changes)
     target = Request(epsilon, delta, None, shape, neighbours, changes=found)  # type: ignore[arg-type]  # it converts
-    body, factors = _body_of(found)
+    body, factors = body_of(found)
     law = NormRadial(body, 1.0, 1.0, factors)
     size = worst_of(law, found, target.dimension)
     assert isinstance(size, float)
@@ -77,20 +77,21 @@ def norm_radial(
     return target.mechanism(chosen.kind, chosen, OURS)
 
 
-def _body_of(changes: Changes) -> tuple[str, tuple[float, ...]]:
+def body_of(changes: Changes) -> tuple[str, tuple[float, ...]]:
     """The body that the set is a multiple of, and the factors that stretch it: bounds over the largest."""
     if isinstance(changes, Scaled):
-        return _body_of(changes.changes)
+        return body_of(changes.changes)
     if isinstance(changes, Ball) and changes.order == math.inf:
         return CUBE, ()
-    if isinstance(changes, Corner):
+    if isinstance(changes, (Box, Corner)):
+        body = CORNER if isinstance(changes, Corner) else CUBE
         if not isinstance(changes.bounds, tuple) or min(changes.bounds) == max(changes.bounds):
-            return CORNER, ()
+            return body, ()
         largest = max(changes.bounds)
-        return CORNER, tuple(bound / largest for bound in changes.bounds)
+        return body, tuple(bound / largest for bound in changes.bounds)
     raise InvalidInput(
-        f"changes={changes} is neither an l-infinity ball nor a corner: use changes.ball(D, norm=math.inf), "
-        "changes.corner(bounds), or least_noise."
+        f"changes={changes} is neither a box nor a corner: use changes.box(bounds), changes.corner(bounds), or "
+        "least_noise."
     )
 
 
