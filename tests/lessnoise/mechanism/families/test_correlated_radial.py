@@ -107,7 +107,9 @@ def test_what_the_engine_draws_is_the_law(law):
 # Builder.
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 30, 100])
+@pytest.mark.parametrize(
+    "dimension", [1, 2, pytest.param(30, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_the_target_is_kept_with_less_noise_than_a_gaussian(dimension):
     corner = ln.changes.corner(2.0)
     m = correlated_radial(epsilon=1, delta=1e-6, shape=dimension, changes=corner)
