@@ -141,7 +141,7 @@ def radial_guide(k: float, p: float, scale: float, problem: Problem) -> Guide:
     fraction = Sphere(dimension).cap(cosine)
     order = np.argsort(fraction)
     half = int(np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum()))
-    sigma = np.log(np.clip(fraction, _LEAST_SHARE * fraction[order[half]], 0.4))[:-1]
+    sigma = np.log(np.clip(fraction, max(_LEAST_SHARE * float(fraction[order[half]]), 1e-14), 0.4))[:-1]
     expected, wider = (
         float(np.trapezoid(weights * objective.value(radii * factor), radii)) / total for factor in (1.0, 1.0001)
     )
