@@ -122,7 +122,7 @@ def optimality(mechanism: Mechanism) -> float:
 _LONGEST = 10.0  # seconds for going through a kept proof
 _SHARES = (0.97, 0.94, 0.9, 0.8, 0.7, 0.5)  # of the quantile found, tried as bounds
 _CLOSE = 0.99  # of the loss found: a bound in closed form that is this good ends the search
-_GOOD = 0.97  # likewise, for shifts longer than the sensitivity
+_GOOD = 0.98  # likewise, where only longer shifts can serve
 _FAIR = 0.9  # likewise, where another attempt could be made
 _WIDE = 16  # sensitivities: where shifts so long serve, the search for tests against short ones is in vain
 _SECONDS = 4.0  # of processor time for longer shifts: next to nothing is gained later
@@ -170,15 +170,15 @@ def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
 def _compute(problem: Problem, expected: float, law: Radial | Shells) -> LowerBound:
     """The best of what longer shifts prove and, where the noise is not too wide for it, the shift itself."""
     count = count_of(problem)
-    best = LowerBound(0.0, "none", math.nan)
+    goal, best = _GOOD if count > _WIDE else _CLOSE, LowerBound(0.0, "none", math.nan)
     for divisor in (1, 4) if count > 1 else ():
         length = max(count // divisor, 1)
         wide, scaled = longer(problem, length), expected / worth(problem, length)
-        found = lower_bound(wide, _wide_guide(wide, law, length), scaled, goal=_GOOD, limit=_SECONDS)
+        found = lower_bound(wide, _wide_guide(wide, law, length), scaled, goal=goal, limit=_SECONDS)
         best = max(best, shortened(found, problem, length), key=lambda bound: bound.value)
         if best.value >= _FAIR * expected:
             break
-    if count > _WIDE or best.value >= _GOOD * expected:
+    if count > _WIDE or best.value >= goal * expected:
         return best
     return max(best, lower_bound(problem, _guide(problem), expected), key=lambda bound: bound.value)
 

@@ -105,6 +105,7 @@ def test_both_ways_agree_where_both_work():
     assert shortened(wide, problem, count).value == pytest.approx(direct.value, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "k", "p"), [(2, 1.98, 1.2), (10, 8.0, 1.6), (5, 5.0, 14.0), (300, 300.0, 2.0)])
 def test_the_guide_of_a_radial_member(dimension, k, p):
     law = Radial(k, p, 20.0)
