@@ -15,6 +15,7 @@ from lessnoise.changes import ball
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
+from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.least.bound import (
     LowerBound,
     count_of,
@@ -22,6 +23,7 @@ from lessnoise.mechanism.least.bound import (
     longer,
     lower_bound,
     quantile_exceeds,
+    radial_guide,
     scalar_bound,
     scalar_quantile_bound,
     shortened,
@@ -37,6 +39,8 @@ from lessnoise.mechanism.request import Request
 if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.changes import Changes
+    from lessnoise.mechanism.families.shells import Shells
+    from lessnoise.mechanism.least.bound import Guide
     from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -140,10 +144,11 @@ def set_lower_bound(
 _LONGEST = 10.0  # seconds for going through a kept proof
 _SHARES = (0.97, 0.94, 0.9, 0.8, 0.7, 0.5)  # of the quantile found, tried as bounds
 _CLOSE = 0.99  # of the loss found: a bound in closed form that is this good ends the search
-_GOOD = 0.97  # likewise, for shifts longer than the sensitivity
+_GOOD = 0.98  # likewise, where only longer shifts can serve
 _FAIR = 0.9  # likewise, where another attempt could be made
 _WIDE = 16  # sensitivities: where shifts so long serve, the search for tests against short ones is in vain
-_SECONDS = 5.0  # of processor time for longer shifts: next to nothing is gained later
+_SECONDS = 4.0  # of processor time for longer shifts: next to nothing is gained later
+_STEEP = 64.0  # exponent p of a radial member that is as good as uniform in a ball
 
 
 @functools.lru_cache(maxsize=256)
@@ -152,19 +157,20 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
 
     What is kept on disk is a proof, and a bound is what going through it again gives: never a number that was read.
     """
-    size = math.exp(goal.log_size(find(dimension, epsilon, delta, 1.0, goal).law, dimension))
+    law = find(dimension, epsilon, delta, 1.0, goal).law
+    size, problem = math.exp(goal.log_size(law, dimension)), Problem(dimension, epsilon, delta, goal.power)
     question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "bound"}
     with np.errstate(all="ignore"):
         if goal.probability is not None:
-            return _quantile_bound(dimension, epsilon, delta, goal.probability, size)
-        expected, problem = size**goal.power.order, Problem(dimension, epsilon, delta, goal.power)
+            return _quantile_bound(problem, goal.probability, size, law)
+        expected = size**goal.power.order
         simple = entries_bound(problem)
         if simple >= _CLOSE * expected or (dimension == 1 and count_of(problem) > 1):  # nothing else is sharper then
             return simple
         again = _proved_again(cache.load(question), problem)
         if 0.0 < again <= expected * (1.0 + 1e-9):
             return max(again, simple)
-        found = _compute(problem, expected)
+        found = _compute(problem, expected, law)
     if found.proof is not None:
         cache.save(question, {"proof": found.proof.to_dict(), "count": found.count})
     return max(found.value, simple)
@@ -183,34 +189,32 @@ def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _compute(problem: Problem, expected: float) -> LowerBound:
+def _compute(problem: Problem, expected: float, law: Radial | Shells) -> LowerBound:
     """The best of what longer shifts prove and, where the noise is not too wide for it, the shift itself."""
     count = count_of(problem)
-    best = LowerBound(0.0, "none", math.nan)
+    goal, best = _GOOD if count > _WIDE else _CLOSE, LowerBound(0.0, "none", math.nan)
     for divisor in (1, 4) if count > 1 else ():
-        shorter = max(count // divisor, 1)
-        wide = longer(problem, shorter)
-        guided = divisor == 1 and wide.target < 3.0 * wide.epsilon  # beyond, staircases are slow to find and no use
-        scaled = expected / worth(problem, shorter)
-        found = lower_bound(wide, _guide(wide) if guided else None, scaled, goal=_GOOD, limit=_SECONDS)
-        best = max(best, shortened(found, problem, shorter), key=lambda bound: bound.value)
+        length = max(count // divisor, 1)
+        wide, scaled = longer(problem, length), expected / worth(problem, length)
+        found = lower_bound(wide, _wide_guide(wide, law, length), scaled, goal=goal, limit=_SECONDS)
+        best = max(best, shortened(found, problem, length), key=lambda bound: bound.value)
         if best.value >= _FAIR * expected:
             break
-    if count > _WIDE or best.value >= _GOOD * expected:
+    if count > _WIDE or best.value >= goal * expected:
         return best
     return max(best, lower_bound(problem, _guide(problem), expected), key=lambda bound: bound.value)
 
 
-def _quantile_bound(dimension: int, epsilon: float, delta: float, probability: float, size: float) -> float:
+def _quantile_bound(problem: Problem, probability: float, size: float, law: Radial | Shells) -> float:
+    dimension, epsilon, delta, _ = problem
     simple = scalar_quantile_bound(epsilon, delta, probability) if dimension == 1 else 0.0
+    count = count_of(problem)
     for share in _SHARES:
         ramp = Ramp(share * size, 1.05 * share * size)
-        problem = Problem(dimension, epsilon, delta, ramp)
-        count = count_of(problem)
         if simple >= ramp.start**2 or (dimension == 1 and count > 1):
-            return simple
-        wide = longer(problem, count)
-        if quantile_exceeds(wide, probability, _guide(wide)):
+            break
+        wide = longer(problem._replace(objective=ramp), count)
+        if quantile_exceeds(wide, probability, _guide(wide) if count == 1 else _wide_guide(wide, law, count)):
             return ramp.start**2
     return simple
 
@@ -223,3 +227,12 @@ def _guide(problem: Problem) -> Staircase | None:
         return solve(design(problem))
     except FAILURES:
         return None
+
+
+def _wide_guide(problem: Problem, law: Radial | Shells, count: int) -> Guide | Staircase | None:
+    """The same for shifts of this length: the law found says enough, unless it is itself made of many steps."""
+    if isinstance(law, Radial):
+        return radial_guide(law.k, law.p, law.scale / count, problem)
+    if len(law.probabilities) == 1:
+        return radial_guide(float(law.dimension), _STEEP, law.edges[-1] / count, problem)
+    return _guide(problem)

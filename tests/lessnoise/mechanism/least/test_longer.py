@@ -14,8 +14,18 @@ from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.families.shells import Shells
 from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.least import builder, search
-from lessnoise.mechanism.least.bound import LowerBound, count_of, entries_bound, longer, lower_bound, shortened, worth
+from lessnoise.mechanism.least.bound import (
+    LowerBound,
+    count_of,
+    entries_bound,
+    longer,
+    lower_bound,
+    radial_guide,
+    shortened,
+    worth,
+)
 from lessnoise.mechanism.least.objective import Goal, Power, Problem, Ramp
+from lessnoise.mechanism.losses import raw_moment
 
 SQUARE, GOAL = Power(2.0), Goal.of("squared")
 
@@ -95,6 +105,27 @@ def test_both_ways_agree_where_both_work():
     assert shortened(wide, problem, count).value == pytest.approx(direct.value, rel=0.03)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("dimension", "k", "p"), [(2, 1.98, 1.2), (10, 8.0, 1.6), (5, 5.0, 14.0), (300, 300.0, 2.0)])
+def test_the_guide_of_a_radial_member(dimension, k, p):
+    law = Radial(k, p, 20.0)
+    problem = Problem(dimension, 0.05, delta_of(law, dimension, 1.0, 0.05).upper, SQUARE)
+    guide = radial_guide(k, p, 20.0, problem)
+    assert guide.expected == pytest.approx(raw_moment(law, dimension, 1), rel=1e-3)
+    assert guide.level > guide.expected
+    assert len(guide.sigma) == len(guide.radii) - 1
+    bound = lower_bound(problem, guide, guide.expected, goal=0.9, limit=3.0)
+    assert bound.value <= raw_moment(law, dimension, 1)
+
+
+@pytest.mark.slow
+def test_any_guide_leads_to_a_true_bound():
+    problem, best = Problem(3, 0.1, 1e-4, SQUARE), 3.0 * gaussian.gaussian_scale(0.1, 1e-4) ** 2
+    for k, p, scale in ((3.0, 2.0, 1.0), (3.0, 2.0, 1e3), (0.5, 0.5, 20.0), (3.0, 64.0, 40.0)):
+        found = lower_bound(problem, radial_guide(k, p, scale, problem), best, goal=0.9, limit=3.0)
+        assert 0.0 < found.value <= best
+
+
 # What is kept on disk.
 
 
@@ -155,6 +186,11 @@ def test_no_mechanism_of_the_catalogue_is_below_the_bound(epsilon, delta, dimens
 def test_the_factor_is_small_for_tiny_epsilon(empty_cache, epsilon, delta, dimension):
     loss = math.exp(2.0 * GOAL.log_size(search.find(dimension, epsilon, delta, 1.0, GOAL).law, dimension))
     assert 1.0 <= loss / builder.proved_bound(dimension, epsilon, delta, GOAL) < 1.2
+
+
+def test_few_entries_have_a_radial_member_where_epsilon_is_tiny(empty_cache):
+    target = {"epsilon": 1e-5, "delta": 1e-7, "sensitivity": 1.0, "shape": 3}
+    assert ln.least_noise(**target).expected_loss < 0.93 * ln.l2_mechanism(**target).expected_loss
 
 
 @pytest.mark.slow
