@@ -41,8 +41,8 @@ def read_request(query: Mapping[str, Sequence[str]]) -> Request:
     for name, values in query.items():
         if name not in _KNOWN:
             raise InvalidInput(
-                f"{_short(name)[1:-1]}={_short(values[0])} is not known: ask for shape, epsilon, delta, and sensitivity "
-                "or changes."
+                f"{_short(name)[1:-1]}={_short(values[0])} is not known: ask for shape, epsilon, delta, and for "
+                "sensitivity or changes."
             )
     size = "changes" if "changes" in query else "sensitivity"
     optional = [name for name in ("sensitivity", "neighbours") if name in query]

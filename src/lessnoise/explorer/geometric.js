@@ -2,7 +2,7 @@
 
 const MOST_TERMS = 20000; // of a sum that is added up term by term
 
-/** Geometric noise of pure epsilon where so many counts change by 1 each: P(k) falls by e^a a step, a = epsilon/moved. */
+/** Geometric noise of pure epsilon where so many counts change by 1 each: P falls by e^a a step, a = epsilon/moved. */
 export function pureGeometric(epsilon, moved) {
   const rate = epsilon / moved;
   const positive = 1 / (1 + Math.exp(-rate)); // the probability that one entry loses a, and not -a

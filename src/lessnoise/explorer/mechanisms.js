@@ -71,7 +71,7 @@ function integers(setting) {
   const { dimension, epsilon, delta } = setting;
   const moved = movedCounts(setting);
   if (moved === 0) return [];
-  const row = (name, { variance, ...found }, more) => ({ name, loss: dimension * variance, delta: found.delta, ...more });
+  const row = (name, law, more) => ({ name, loss: dimension * law.variance, delta: law.delta, ...more });
   const pure = pureGeometric(epsilon, moved);
   const found = [row("geometric", pure, { scale: "rate = ", scaleValue: pure.rate, claimed: 0 })];
   if (moved === 1) {

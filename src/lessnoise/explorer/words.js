@@ -82,8 +82,8 @@ export function summary(setting, rows, labelOf) {
   const reference =
     best.name === "analytic-gaussian" ? "" : `, ${relativeLoss(best.relative)} the analytic Gaussian's loss`;
   sentences.push(
-    `Of the mechanisms that keep the target, ${best.label ?? labelOf(best.name)} loses least: ${nearest(best.spread)} per entry ` +
-      `(root mean square)${reference}.`,
+    `Of the mechanisms that keep the target, ${best.label ?? labelOf(best.name)} loses least: ` +
+      `${nearest(best.spread)} per entry (root mean square)${reference}.`,
   );
   return sentences.join(" ");
 }
