@@ -40,7 +40,7 @@ class Coins:
         # ln p = -ln(1 + e^-a), ln(1 - p) = ln p - a.
         logs = gammaln(n + 1.0) - gammaln(positive + 1.0) - gammaln(n - positive + 1.0)
         logs -= n * math.log1p(math.exp(-a)) + a * (n - positive)
-        value = float(np.dot(np.exp(logs), gains))
+        value = abs(float(np.dot(np.exp(logs), gains)))  # 0 may come as -0
         return Bracket(value * (1.0 - _ROUNDING), min(value * (1.0 + _ROUNDING), 1.0))
 
     def epsilon(self, delta: float) -> Bracket:
