@@ -44,6 +44,10 @@ _DESCRIPTIONS = {  # label and summary
     "laplace": ("Laplace mechanism", "independent Laplace noise, pure, l1 sensitivity"),
     LEAST_COUNT_NOISE: ("Least count noise", "the optimal integers where one individual changes one count by 1"),
     "geometric": ("Geometric mechanism", "independent geometric integers, pure, l1 sensitivity"),
+    "discrete-power": (
+        "Discrete power noise",
+        "integers between geometric and Gaussian, for several counts",
+    ),
     "discrete-gaussian": ("Discrete Gaussian", "integer noise for integer-valued arrays"),
     "correlated-gaussian": (
         "Correlated Gaussian",
@@ -177,6 +181,7 @@ _BUILDERS: dict[str, Build] = {
     "laplace": lambda request: builders.laplace(**request.pure(sensitivity=request.l1)),
     LEAST_COUNT_NOISE: _integer_optimum,
     "geometric": _geometric,
+    "discrete-power": choice.discrete_power,
     "discrete-gaussian": _discrete,
     "correlated-gaussian": _correlated,
     "correlated-radial": _of_a_set("correlated-radial", correlated_radial),
