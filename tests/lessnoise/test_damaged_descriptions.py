@@ -5,6 +5,7 @@ in each run. An entry, a law or a class that is new is here by itself, or its te
 """
 
 import dataclasses
+import functools
 import json
 import math
 import warnings
@@ -87,6 +88,10 @@ def examples():
         mechanisms |= {"ranges": ranges, "unclaimed": dataclasses.replace(ranges, claim=None)}
         counts = ln.mechanism.geometric
         mechanisms |= {"counts": counts(epsilon=1, shape=3), "least": counts(epsilon=1, delta=1e-3, shape=3)}
+        sums = functools.partial(ln.mechanism.norm_radial, delta=1e-6, changes=changes.corner([1.0, 2.0, 3.0]), shape=3)
+        mechanisms |= {"sums": sums(epsilon=0.1), "stairs": sums(epsilon=8)}
+        shared = functools.partial(ln.mechanism.correlated_radial, delta=1e-6, changes=changes.corner(1.0))
+        mechanisms |= {"shared": shared(epsilon=1, shape=30), "shared shells": shared(epsilon=1, shape=2)}
     gauss, laplace, l2 = (mechanisms[name] for name in ("analytic-gaussian radial", "laplace laplace", "l2 radial"))
     composed = ln.compose(l2.repeat(3), laplace, gauss.subsample(0.01).repeat(10))
     plan = TrainingPlan(gaussian(noise_multiplier=2.0, clip_norm=1.0, parameters=5), 0.1, 3, 100, ln.Guarantee(1, 0.1))
@@ -163,6 +168,6 @@ def test_everything_that_can_be_read_back_is_tried():
     tried = {getattr(reader, "__self__", None) for reader, _, _ in EXAMPLES}
     tried = {kind.__name__ for kind in tried if kind is not None} | {law.__name__ for law in laws._KINDS.values()}
     # A proof is read by the search alone, which goes through all of it again (least/test_cache.py).
-    assert classes - {"Law", "Plain", "Design", "Proof"} <= tried
+    assert classes - {"Law", "Plain", "OfBody", "Design", "Proof"} <= tried
     kinds = {values["kind"] for reader, _, values in EXAMPLES if reader is laws.law_from_dict}
     assert kinds == {kind for kind in laws._KINDS if not kind.startswith("test-")}  # laws of other tests

@@ -21,6 +21,7 @@ from lessnoise.mechanism import (
     CorrelatedGaussian,
     Dawa,
     DiscreteGaussian,
+    DiscretePower,
     GeneralizedGaussian,
     Geometric,
     Hierarchy,
@@ -65,6 +66,7 @@ def draw_many(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> A
 @draw_many.register(Laplace)
 @draw_many.register(GeneralizedGaussian)
 @draw_many.register(DiscreteGaussian)
+@draw_many.register(DiscretePower)
 @draw_many.register(Geometric)
 def _(law: Law, shape: Shape, count: int, rng: np.random.Generator) -> Array:
     # Independent entries: many arrays are one long one.
@@ -178,7 +180,8 @@ def _(law: Laplace, outputs: Outputs) -> Array:
 
 
 @log_density_ratio.register(GeneralizedGaussian)
-def _(law: GeneralizedGaussian, outputs: Outputs) -> Array:
+@log_density_ratio.register(DiscretePower)
+def _(law: GeneralizedGaussian | DiscretePower, outputs: Outputs) -> Array:
     return _power_loss(outputs, law.p, law.scale)
 
 

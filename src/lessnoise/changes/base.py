@@ -56,6 +56,8 @@ class Moves:
             power = sum((count * Fraction(size) ** int(order) for size, count in self.sizes), Fraction(0))
             return root_up(power) if order == 2 else round_up(power)
         largest = self.sizes[0][0]
+        if self.count == 1:
+            return largest
         powers = math.fsum(count * (size / largest) ** order for size, count in self.sizes)
         return float(largest * powers ** (1.0 / order) * (1.0 + 1e-14))
 
@@ -106,7 +108,8 @@ class Changes(ABC):
     """No change moves some entries up and others down."""
 
     def __init_subclass__(cls) -> None:
-        _KINDS[cls.kind] = cls
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
 
     def norm(self, order: float, dimension: int) -> float:
         """The largest l1, l2 or l-infinity norm of a change of an array with this many entries, rounded up."""
@@ -120,6 +123,15 @@ class Changes(ABC):
     @abstractmethod
     def single(self, dimension: int) -> float:
         """Every entry alone can change by this much, rounded down: what lower bounds on the noise start from."""
+
+    def scalar_share(self, dimension: int) -> float:
+        """E||n||^2 of any noise is at least this many times what one number needs that may change by 1; rounded down.
+
+        For a change v and any vector u, <n, u>/<v, u> is the noise of one number which changes by 1. For v and u drawn
+        at random, with <v, u> = s always, E <n, u>^2 is at most the largest eigenvalue of E[u u^T] times E||n||^2, so
+        that the share is s^2 over that eigenvalue. Here, u = v = one entry's change over its size: the sum of squares.
+        """
+        return math.nextafter(dimension * self.single(dimension) ** 2 * (1.0 - 1e-15), 0.0)
 
     @abstractmethod
     def contains(self, change: Sequence[float]) -> bool:
@@ -225,6 +237,10 @@ class Scaled(Changes):
         """The set's own, multiplied."""
         return math.nextafter(self.changes.single(dimension) * self.factor, 0.0)
 
+    def scalar_share(self, dimension: int) -> float:
+        """The set's own, multiplied."""
+        return self.changes.scalar_share(dimension) * self.factor**2 * (1.0 - 1e-15)
+
     def contains(self, change: Sequence[float]) -> bool:
         """Whether the set has it, divided by the factor, within rounding."""
         return self.changes.contains([_settled(entry / self.factor, self.changes.whole) for entry in change])
@@ -290,6 +306,10 @@ class Joined(Changes):
         """The largest of the sets' own."""
         return max(one.single(dimension) for one in self.sets)
 
+    def scalar_share(self, dimension: int) -> float:
+        """The largest of the sets' own."""
+        return max(one.scalar_share(dimension) for one in self.sets)
+
     def contains(self, change: Sequence[float]) -> bool:
         """Whether any of the sets has it."""
         return any(one.contains(change) for one in self.sets)
@@ -312,6 +332,15 @@ ROUNDING = 1e-8  # relative: a length typed as 1.41421356 is meant to be the squ
 def _settled(entry: float, whole: bool) -> float:
     """A quotient that is a whole number but for rounding."""
     return float(round(entry)) if whole and abs(entry - round(entry)) < ROUNDING * max(abs(entry), 1.0) else entry
+
+
+def subset_share(chosen: int, dimension: int) -> float:
+    """For changes by 1 of any ``chosen`` entries, all up or all down: u = v - mean(v), s = |u|^2 = j (M - j)/M.
+
+    E[u u^T] = |u|^2 (I - 1 1^T/M)/(M - 1), so that the share is j (M - j) (M - 1)/M; half of the entries serve best.
+    """
+    j = min(chosen, dimension // 2)
+    return float(j * (dimension - j) * (dimension - 1)) / dimension * (1.0 - 1e-15)
 
 
 def first_above(found: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> Moves | None:

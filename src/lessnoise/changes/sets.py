@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lessnoise import validation
 from lessnoise._common import root_up, settle
-from lessnoise.changes.base import ORDERS, ROUNDING, Changes, Moves, first_above
+from lessnoise.changes.base import ORDERS, ROUNDING, Changes, Moves, first_above, subset_share
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -50,6 +50,12 @@ class Ball(Changes):
     def inner_radius(self, dimension: int) -> float:
         """The radius, unless the ball has corners at the axes."""
         return self.radius if self.order != 1 or dimension == 1 else 0.0
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of one entry; for norm inf, of all corners."""
+        if self.order == math.inf:
+            return Box(self.radius).scalar_share(dimension)
+        return Changes.scalar_share(self, dimension)
 
     def contains(self, change: Sequence[float]) -> bool:
         """Whether its norm is at most the radius, within rounding."""
@@ -129,6 +135,14 @@ class Counts(Changes):
         """As many rows as one cell may get."""
         return float(self._most)
 
+    def scalar_share(self, dimension: int) -> float:
+        """Of one cell; of full cells, all up or down; or of rows out of some cells into as many others."""
+        alone, full = Changes.scalar_share(self, dimension), self.rows // self._most
+        most = subset_share(full, dimension)
+        if self.neighbours is Neighbours.REPLACE:  # u = v, |v|^2 = 2 j, E[v v^T] = 2 j (I - 1 1^T/M)/(M - 1)
+            most = max(most, 2.0 * min(full, dimension // 2) * (dimension - 1))
+        return max(alone, most * self._most**2 * (1.0 - 1e-15))
+
     def contains(self, change: Sequence[float]) -> bool:
         """Whole numbers that keep the limits."""
         up, down = sum(entry for entry in change if entry > 0), -sum(entry for entry in change if entry < 0)
@@ -162,13 +176,10 @@ class Counts(Changes):
 
 
 @dataclass(frozen=True, slots=True)
-class Corner(Changes):
-    """One individual adds between 0 and its bound to each entry, or takes that away: one bound for all, or one each."""
+class Bounded(Changes):
+    """Each entry has a bound: one for all, or one each."""
 
     bounds: float | tuple[float, ...]
-
-    kind: ClassVar[str] = "corner"
-    one_sided: ClassVar[bool] = True  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         if isinstance(self.bounds, (list, tuple)):
@@ -198,13 +209,6 @@ class Corner(Changes):
         """The smallest bound."""
         return min(self.bounds) if isinstance(self.bounds, tuple) else self.bounds
 
-    def contains(self, change: Sequence[float]) -> bool:
-        """All up or all down, within the bounds."""
-        bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
-        if len(bounds) != len(change) or min(change) < 0.0 < max(change):
-            return False
-        return all(abs(entry) <= bound * (1.0 + ROUNDING) for entry, bound in zip(change, bounds, strict=True))
-
     def majorant(self, dimension: int) -> Moves:
         """All entries by their bounds."""
         return self.dominant(dimension)
@@ -214,21 +218,48 @@ class Corner(Changes):
         self.check_shape((dimension,))
         return Moves.of(self.bounds) if isinstance(self.bounds, tuple) else Moves(((self.bounds, dimension),))
 
+    def _within(self, change: Sequence[float]) -> bool:
+        bounds = self.bounds if isinstance(self.bounds, tuple) else (self.bounds,) * len(change)
+        return len(bounds) == len(change) and all(
+            abs(entry) <= bound * (1.0 + ROUNDING) for entry, bound in zip(change, bounds, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Corner(Bounded):
+    """One individual adds between 0 and its bound to each entry, or takes that away."""
+
+    kind: ClassVar[str] = "corner"
+    one_sided: ClassVar[bool] = True  # type: ignore[misc]
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of one entry each; or of half of the entries, all by the smallest bound."""
+        alone = math.nextafter(self.norm(2, dimension) ** 2 * (1.0 - 1e-15), 0.0)
+        return max(alone, subset_share(dimension, dimension) * self.single(dimension) ** 2 * (1.0 - 1e-15))
+
+    def contains(self, change: Sequence[float]) -> bool:
+        """All up or all down, within the bounds."""
+        return self._within(change) and not min(change) < 0.0 < max(change)
+
     def __str__(self) -> str:
         each = "their own bounds" if isinstance(self.bounds, tuple) else f"{self.bounds:g}"
         return f"every entry up by 0 to {each}, or down"
 
 
 @dataclass(frozen=True, slots=True)
-class Box(Corner):
+class Box(Bounded):
     """Every entry may go up or down by at most its bound, whatever the others do."""
 
     kind: ClassVar[str] = "box"
-    one_sided: ClassVar[bool] = False  # type: ignore[misc]
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of all corners, their signs at random: E[v v^T] has the squares of the bounds on its diagonal."""
+        squares = math.nextafter(self.norm(2, dimension) ** 2 * (1.0 - 1e-15), 0.0)
+        return squares * max(1.0, squares / (self.norm(math.inf, dimension) ** 2 * (1.0 + 1e-15)) * (1.0 - 1e-15))
 
     def contains(self, change: Sequence[float]) -> bool:
         """Within the bounds."""
-        return Corner(self.bounds).contains([abs(entry) for entry in change])
+        return self._within(change)
 
     def inner_radius(self, dimension: int) -> float:
         """The smallest bound."""
@@ -286,12 +317,19 @@ class Listed(Changes):
 
     def single(self, dimension: int) -> float:
         """What every entry can change by when all others stay; 0 if some entry never changes alone."""
+        return min(self._alone(dimension))
+
+    def scalar_share(self, dimension: int) -> float:
+        """Of the changes of one entry."""
+        return math.fsum(size**2 for size in self._alone(dimension)) * (1.0 - 1e-15)
+
+    def _alone(self, dimension: int) -> list[float]:
         alone = [0.0] * dimension
         for vector in self.vectors:
             changed = [i for i, entry in enumerate(vector) if entry]
             if len(changed) == 1:
                 alone[changed[0]] = max(alone[changed[0]], abs(vector[changed[0]]))
-        return min(alone)
+        return alone
 
     def contains(self, change: Sequence[float]) -> bool:
         """One of the vectors, or its opposite, or none."""

@@ -33,17 +33,19 @@ def plan(
     Those that keep the promise come first, by expected loss. A mechanism whose claim fails is listed
     below them with its exact delta.
 
-    Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
+    Example: [bold]lessnoise plan --shape 89x89 --changes counts --epsilon 0.5 --delta 1e-7[/bold]
     """
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == LEAST_NOISE).optimality if optimality else None
     if json:
         target = {"epsilon": request.epsilon, "delta": request.delta, "neighbours": request.neighbours.value}
         setting = {"target": target, "shape": list(request.shape), "sensitivity": request.sensitivity}
+        if request.changes is not None:
+            setting["changes"] = request.changes.to_dict()
         rows = [describe(mechanism) for mechanism in mechanisms]
         print_json({**setting, "mechanisms": rows, **({} if ratio is None else {"optimality": ratio})})
         return
-    _print_table(mechanisms, request.l1_sensitivity is None)
+    _print_table(mechanisms, request)
     if ratio is not None:
         console().print(
             f"{LEAST_NOISE}: no noise that is drawn independently of the data can keep this target with less than "
@@ -83,7 +85,7 @@ def _text(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
+def _print_table(mechanisms: list[Mechanism], request: Request) -> None:
     numbers = ["noise sd per entry", "expected loss", *(f"loss, {q:.0%}" for q in QUANTILES), "exact delta ≤"]
     table = new_table("Exact comparison, best first", ["mechanism"], numbers, ["claim"])
     for mechanism in mechanisms:
@@ -104,7 +106,14 @@ def _print_table(mechanisms: list[Mechanism], assumed_l1: bool) -> None:
     )
     if any(mechanism.law.data_dependent for mechanism in mechanisms):
         out.print("A row without a loss has noise that depends on the data, or a loss that is not computed.")
-    if assumed_l1:
+    if request.changes is not None:
+        out.print(f"One individual changes: {request.changes}.")
+        return
+    out.print(
+        f"One individual changes the value by an l2 length of at most {up(request.sensitivity)}, in any direction. "
+        "Most questions need less noise: say --changes counts, or corner:1 for sums of entries from 0 to 1."
+    )
+    if request.l1_sensitivity is None:
         out.print(
             "Laplace noise is for an l1 sensitivity of √M times the l2 one; pass --l1-sensitivity if yours is less."
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessnoise.changes import counts
 from lessnoise.cli.entry import collected_warnings, orderly, paid_words, reporting
 from lessnoise.cli.options import (
     AsJson,
@@ -23,12 +24,13 @@ from lessnoise.cli.options import (
 from lessnoise.cli.output import console, literal, print_facts, print_json, progress_bar
 from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
-from lessnoise.mechanism import Request, choose_mechanism
+from lessnoise.mechanism import BEST, Request, changes_words, choose_mechanism, least_noise
 from lessnoise.release import certificate_path, check_writable, open_array, release_file
 from lessnoise.text import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Receipt
+    from lessnoise.mechanism import Mechanism
     from lessnoise.release import Certificate
 
 
@@ -58,7 +60,8 @@ def release(
         collected_warnings() as warned,
         progress_bar(quiet=json) as progress,
     ):
-        built = choose_mechanism(mechanism, request(shape=array.shape, integer=array.dtype.kind in "iu"))
+        whole = array.dtype.kind in "iu"
+        built = choose_mechanism(mechanism, request(shape=array.shape, integer=whole))
         certificate, receipt = release_file(
             built, array, target, force=force, rng=rng, ledger=budget, partition=partition, progress=progress
         )
@@ -68,6 +71,23 @@ def release(
         else:
             console().print(f"wrote {literal(target)} and its certificate")
             print_release(certificate, receipt, budget, warned)
+            if mechanism == BEST and whole and built.changes is None:
+                print_facts([("hint", _counts_hint(built))])
+
+
+def _counts_hint(built: Mechanism) -> str:
+    """What whole numbers would lose less with, if they are counts."""
+    assert built.claim is not None
+    better = least_noise(
+        epsilon=built.claim.epsilon,
+        delta=max(built.claim.delta, 1e-12),
+        shape=built.shape,
+        changes=counts(neighbours=built.neighbours),
+    )
+    return (
+        f"these are whole numbers: if they are counts of which one row changes one, --changes counts needs noise of sd "
+        f"{better.standard_deviation:.4g} instead of {built.standard_deviation:.4g}"
+    )
 
 
 def print_release(
@@ -89,6 +109,8 @@ def _facts(
     chosen = "" if design is None else f" ({design.choice})"
     noise = "" if built.law.data_dependent else f", noise sd per {part} {built.standard_deviation:.5g}"
     yield "mechanism", f"{built.name}{chosen}{noise}"
+    if not protects:
+        yield "hides", f"changes of {changes_words(built)}"
     yield "guarantee", f"{certificate.guarantee} (computed, delta rounded up){protects and f', protects {protects}'}"
     if certificate.grid is not None and not protects:
         yield "grid", f"{certificate.grid:g}, of which every output is a multiple"

@@ -30,20 +30,27 @@ from lessnoise.mechanism.families.correlated_gaussian import (
     worst_mu,
     worst_vertex,
 )
+from lessnoise.mechanism.families.correlated_radial import CorrelatedRadial, worst_count
 from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, discrete_gaussian, squared_budget
+from lessnoise.mechanism.families.discrete_power import DiscretePower
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
 from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from lessnoise.mechanism.families.geometric import Geometric, geometric, log_weights
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.families.mvg import MvgConstants, binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
+from lessnoise.mechanism.families.norm_bodies import gauge, worst_entries
+from lessnoise.mechanism.families.norm_builder import norm_radial
+from lessnoise.mechanism.families.norm_radial import NormRadial
+from lessnoise.mechanism.families.norm_staircase import NormStaircase, steps
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, loss_lower_bound
+from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
-from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import (
@@ -64,9 +71,11 @@ __all__ = [
     "MOST_TOSSES",
     "Coins",
     "CorrelatedGaussian",
+    "CorrelatedRadial",
     "Dawa",
     "Deviations",
     "DiscreteGaussian",
+    "DiscretePower",
     "FrozenMatrix",
     "GeneralizedGaussian",
     "Geometric",
@@ -77,6 +86,8 @@ __all__ = [
     "MatrixGaussian",
     "Mechanism",
     "MvgConstants",
+    "NormRadial",
+    "NormStaircase",
     "Radial",
     "Request",
     "Shells",
@@ -86,10 +97,12 @@ __all__ = [
     "best_member",
     "binary_shares",
     "build_all",
+    "changes_words",
     "choose_mechanism",
     "classic_gaussian",
     "computable",
     "correlated_gaussian",
+    "correlated_radial",
     "dawa",
     "delta_of",
     "delta_of_one_shift",
@@ -97,6 +110,7 @@ __all__ = [
     "draw_noise",
     "epsilon_of",
     "find_mechanism",
+    "gauge",
     "gaussian_delta",
     "gaussian_scale",
     "generalized_gaussian",
@@ -119,6 +133,7 @@ __all__ = [
     "mvg",
     "mvg_constants",
     "noise_form",
+    "norm_radial",
     "prepare_noise",
     "prepare_streamed",
     "product_noise",
@@ -129,8 +144,11 @@ __all__ = [
     "radius_at",
     "shells",
     "squared_budget",
+    "steps",
     "values_drawn",
     "wishart",
+    "worst_count",
+    "worst_entries",
     "worst_mu",
     "worst_of",
     "worst_vertex",

@@ -19,16 +19,20 @@ from lessnoise._later import later
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import estimate
-from lessnoise.mechanism.builders import OURS
+from lessnoise.mechanism.builders import OURS, l2_mechanism
 from lessnoise.mechanism.curve import delta_of, gaussian, worst_of
 from lessnoise.mechanism.curve.coins import largest_size
 from lessnoise.mechanism.families.correlated_gaussian import correlated_gaussian
 from lessnoise.mechanism.families.discrete_gaussian import discrete_gaussian
+from lessnoise.mechanism.families.discrete_power import DiscretePower
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
 from lessnoise.mechanism.families.geometric import Geometric, geometric
+from lessnoise.mechanism.families.norm_builder import body_of, norm_radial
+from lessnoise.mechanism.families.norm_radial import NormRadial
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.least.builder import LEAST_NOISE, least_in_ball
-from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal
+from lessnoise.mechanism.least.correlated import correlated_radial
+from lessnoise.mechanism.least.objective import Design, Goal
 from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
@@ -42,6 +46,8 @@ _FEWEST_NORMAL = 400  # entries that change together: the Gaussian is as good as
 _LARGE, _NEAR_GAUSSIAN = 50, 0.7  # from so many entries on, no noise for the ball has less than this share of its loss
 _MARGIN, _STEP = 0.96, 1.0003  # the share of delta that estimates aim at, and the step until it is proved
 _MOST_STEPS = 60
+_FINENESS = 2.0**-9  # of a scale found by halving
+_LARGEST_BODY = 100  # entries; beyond, noise on bodies is tried only if it can win
 
 
 def least_noise(
@@ -128,16 +134,16 @@ class _Target:
         return noise_engine.reserved(request.delta, request.epsilon, request.dimension * self.releases)
 
     def best(self) -> Mechanism:
-        """Whole numbers for counts, unless other noise gains more than a thousandth."""
+        """The law of the smallest loss."""
         if self.settled is not None:
             return self.settled
         found: list[Mechanism] = []
-        for build in (_independent, _by_power, _discrete_normal, _correlated):
+        for build in (_independent, _by_power, _discrete_normal, _correlated, _of_the_body):
             with suppress(LessnoiseError, ArithmeticError):
                 found.extend(build(self))
         smallest = min(map(self.loss, found), default=math.inf)
         found.extend(self._for_the_ball(smallest))
-        return min(found, key=lambda built: self.loss(built) * (1.0 - SMALLEST_GAIN * built.law.integer))
+        return min(found, key=self.loss)
 
     @functools.cached_property
     def settled(self) -> Mechanism | None:
@@ -177,6 +183,16 @@ class _Target:
                 return
             scale *= _STEP
 
+    def shrunk(self, law: Callable[[float], Law], scale: float) -> Iterator[Mechanism]:
+        """The law of a scale that keeps the target, made smaller as far as that is proved."""
+        if not self.keeps(law(scale)):
+            return
+        low, high = 0.0, 1.0
+        while high - low > _FINENESS:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.keeps(law(middle * scale)) else (middle, high)
+        yield self.mechanism(law(high * scale))
+
     def _for_the_ball(self, smallest: float) -> Iterator[Mechanism]:
         """Isotropic noise for the smallest ball that holds the set."""
         request = self.request
@@ -187,6 +203,7 @@ class _Target:
             yield from self.proved(law.scaled, 1.0)
         elif request.dimension < _LARGE or smallest > _NEAR_GAUSSIAN * self.loss(built):
             yield least_in_ball(**request.standard(), objective=request.objective).against(self.changes)
+            yield l2_mechanism(**request.standard()).against(self.changes)  # the search gives up small gains
 
 
 def _independent(target: _Target) -> Iterator[Mechanism]:
@@ -210,8 +227,8 @@ def _by_power(target: _Target) -> Iterator[Mechanism]:
     moves = changes.dominant(request.dimension)
     if moves is None or not 1 < moves.count * target.releases < _FEWEST_NORMAL:
         return
-    family = GeneralizedGaussian
-    estimated = functools.partial(_least_scale, moves, target.releases, request.epsilon, False)
+    family = DiscretePower if changes.whole else GeneralizedGaussian
+    estimated = functools.partial(_least_scale, moves, target.releases, request.epsilon, changes.whole)
 
     def size(p: float) -> float:
         return target.goal.log_size(family(p, estimated(p, target.delta)), request.dimension)
@@ -252,6 +269,32 @@ def _correlated(target: _Target) -> Iterator[Mechanism]:
         built = correlated_gaussian(**target.request.standard(sensitivity=wider))
         if target.keeps(built.law):
             yield target.mechanism(built.law)
+
+
+def _of_the_body(target: _Target) -> Iterator[Mechanism]:
+    """Noise whose level sets are the set of changes, or ellipsoids around a corner."""
+    request, changes = target.request, target.changes
+    arguments = {**request.standard(), "changes": changes}
+    del arguments["sensitivity"]
+    if target.releases == 1 and changes.one_sided:
+        yield correlated_radial(**arguments)
+    if not isinstance(changes, (sets.Ball, sets.Box, sets.Corner)) or _hopeless(target):
+        return
+    if target.releases == 1:
+        yield norm_radial(**arguments)
+        return
+    body, factors = body_of(changes)
+    law = functools.partial(NormRadial, body, 1.0, factors=factors)
+    size = worst_of(law(1.0), changes, request.dimension)
+    assert isinstance(size, float)
+    yield from target.shrunk(law, size * target.releases / request.epsilon * (1.0 + 1e-14))
+
+
+def _hopeless(target: _Target) -> bool:
+    """Whether even a quarter of the pure noise on a cube, s^2 (M + 1)(M + 2)/3 an entry, is more than a Gaussian's."""
+    request, size = target.request, target.request.dimension
+    normal = gaussian.gaussian_scale(request.epsilon, target.delta) ** 2
+    return size > _LARGEST_BODY and (size + 1.0) * (size + 2.0) > 12.0 * normal * size * request.epsilon**2
 
 
 __all__ = ["least_for", "least_noise"]

@@ -23,6 +23,7 @@ from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.sampling import draw_noise, values_drawn
 from lessnoise.noise import machine_delta, with_machine
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -266,4 +267,20 @@ class Mechanism(Plotted):
 
 def _size(law: Law, shift: float | Moves) -> float:
     """The size of the worst change in the law's norm."""
-    return shift.norm(getattr(law, "p", 1)) if isinstance(shift, Moves) else shift
+    if not isinstance(shift, Moves):
+        return shift
+    return shift.norm(getattr(law, "p", 1) if law.norm == "lp" else 1)
+
+
+def changes_words(mechanism: Mechanism) -> str:
+    """What one individual can change, for people: the set, or the ball that a sensitivity is short for.
+
+    >>> import lessnoise as ln
+    >>> changes_words(ln.laplace(epsilon=1, sensitivity=2, shape=3))
+    'l1 norm at most 2, add/remove'
+    """
+    relation = mechanism.neighbours.value
+    if mechanism.changes is None:
+        return f"{mechanism.law.norm} norm at most {up(mechanism.sensitivity)}, {relation}"
+    words = str(mechanism.changes)
+    return words if relation in words else f"{words}, {relation}"

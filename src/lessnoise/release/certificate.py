@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _RECOMPUTED = 1e-6  # relative: another machine's mathematical library, another version's grid of a curve
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
+_CHANGES = "One individual changes the value as the set of changes says, which the caller or the query stated."
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
 _WORDS = (
     "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
@@ -31,7 +32,7 @@ _WORDS = (
 
 def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
     """What the guarantee rests on. Integer noise is drawn and added in integers, so rounding is no concern there."""
-    shared = (_SENSITIVITY, _COMPOSITION, _WORDS)
+    shared = (_SENSITIVITY if mechanism.changes is None else _CHANGES, _COMPOSITION, _WORDS)
     return shared if mechanism.law.integer else (*shared, mechanism.law.rounding)
 
 

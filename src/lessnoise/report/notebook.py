@@ -12,7 +12,7 @@ from lessnoise.composition import Composition
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Verdict
 from lessnoise.ledger import Ledger
-from lessnoise.mechanism import Mechanism
+from lessnoise.mechanism import Mechanism, changes_words
 from lessnoise.release import Certificate, Release
 from lessnoise.text import down, up
 
@@ -145,7 +145,7 @@ def _facts(mechanism: Mechanism) -> list[Cell]:
         noise, loss = "depends on the data", "depends on the data"
     return [
         ("shape", f"{_sizes(mechanism.shape)}, M = {mechanism.dimension:,}"),
-        ("sensitivity", f"{up(mechanism.sensitivity)}, {mechanism.neighbours.value}"),
+        ("one individual changes", changes_words(mechanism)),
         ("noise", noise),
         ("expected squared loss", loss),
     ]

@@ -19,7 +19,7 @@ from lessnoise.engines import engine_name, require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import csv_text
-from lessnoise.mechanism import choose_mechanism
+from lessnoise.mechanism import BEST, choose_mechanism
 from lessnoise.noise import Stream
 from lessnoise.query import ROW, Axis, Histogram, Unit
 from lessnoise.release import Certificate, Payment, Release
@@ -253,6 +253,8 @@ def plan_histogram(
     steps = _steps(postprocess)
     request = query.request(epsilon, delta, neighbours, unit)
     built = choose_mechanism(mechanism, request)
+    if not steps and not built.law.integer and mechanism == BEST:
+        steps = ("round",)
     deviation = built.standard_deviation if _NEED_DEVIATION.intersection(steps) else 0.0
     return Plan(query, built, unit, Neighbours.of(neighbours), steps, deviation)
 

@@ -173,3 +173,39 @@ def test_norms_of_moves_are_those_of_the_vector() -> None:
     assert moves.norm(1) == 5.0
     assert moves.norm(2) ** 2 == pytest.approx(11.0, rel=1e-15)
     assert moves.norm(1.5) == pytest.approx((3.0**1.5 + 2.0) ** (1 / 1.5), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        changes.counts(neighbours="replace"),
+        changes.counts(3, per_cell=2, neighbours="replace"),
+        changes.counts(2),
+        changes.counts(2, per_cell=1),
+        changes.corner(1.5),
+        changes.box([1.0, 3.0, 0.5, 2.0]),
+        changes.ball(2.0, norm=math.inf),
+        changes.ball(2.0, norm=1),
+        changes.corner([1.0, 2.0, 3.0, 1.0]),
+        changes.listed([[1, 0, 0, 0], [0, 2, 0, 0], [1, 1, 1, 1]]),
+        changes.box(1.5).scaled(2.0),
+    ],
+    ids=str,
+)
+def test_no_noise_is_below_its_scalar_share(found: changes.Changes) -> None:
+    """Normal noise of any covariance N: the worst change has mu^2 = <v, N^-1 v> >= share / tr N."""
+    dimension, rng = 4, np.random.default_rng(1)
+    vectors = np.array([v for v in _grid_of_changes(found, dimension) if any(v)])
+    for _ in range(300):
+        root = rng.normal(size=(dimension, dimension)) * rng.exponential(size=dimension) ** 2
+        covariance = root @ root.T + 1e-6 * np.eye(dimension)
+        worst = np.einsum("ni,ij,nj->n", vectors, np.linalg.inv(covariance), vectors).max()
+        assert found.scalar_share(dimension) <= worst * np.trace(covariance) * (1.0 + 1e-9)
+    best = found.scalar_share(dimension)
+    assert best >= dimension * found.single(dimension) ** 2 * (1.0 - 1e-9)
+
+
+def _grid_of_changes(found: changes.Changes, dimension: int) -> list[tuple[float, ...]]:
+    sizes = sorted({0.0, 0.5, 1.0, 1.5, 2.0, 3.0})
+    values = sorted({s for size in sizes for s in (size, -size)})
+    return [v for v in itertools.product(values, repeat=dimension) if found.contains(v)]

@@ -26,7 +26,7 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -77,6 +77,28 @@ def shift_up(value: int, bits: int) -> int:
     return -(-value >> bits)
 
 
+class BlockLaw(Protocol):
+    """What the sampler asks of a law in blocks of 2^shift magnitudes, whose weights fall."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def shift(self) -> int:
+        """The s of W = 2^s."""
+
+    def sums(self, bits: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+        """Below and above, in one unit: the weights of blocks 0..b for each b, and of all blocks.
+
+        The blocks beyond those listed weigh less than 2^(-bits - 8). With W = 1, block 0 has half its weight.
+        """
+
+    def largest(self, block: int) -> Fraction:
+        """No g in the block is larger."""
+
+    def keeps(self, block: int, offset: int, digits: int, source: Sequence) -> bool:
+        """Step 2, from the first 63 - s digits of the uniform."""
+
+
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """A law with -ln P(y)/P(0) = linear |y| + square y^2, in blocks of 2^shift magnitudes."""
@@ -116,8 +138,17 @@ class Blocks:
         """The g of an offset in a block: it grows with the offset, and never falls from block to block."""
         return self.linear * offset + self.square * (offset * ((block << (self.shift + 1)) + offset))
 
+    def largest(self, block: int) -> Fraction:
+        """The g at the end of the block."""
+        return self.exponent(block, 1 << self.shift)
 
-def straddling_words(blocks: Blocks, bits: int) -> tuple[list[int], list[int]]:
+    def keeps(self, block: int, offset: int, digits: int, source: Sequence) -> bool:
+        """Step 2, from the first 63 - s digits of the uniform."""
+        exponent = self.exponent(block, offset)
+        return bernoulli_exp(digits, 63 - self.shift, exponent.numerator, exponent.denominator, source)
+
+
+def straddling_words(blocks: BlockLaw, bits: int) -> tuple[list[int], list[int]]:
     """For each block b, the first and last ``bits``-bit words that do not decide between blocks <= b and > b.
 
     A smaller word is a uniform below the cumulative probability F_b of blocks 0..b for certain, a larger one above.
@@ -141,7 +172,7 @@ def bernoulli_exp(digits: int, bits: int, numerator: int, denominator: int, sour
         digits, bits = (digits << 64) | int(source.words(1)[0]), bits + 64
 
 
-def _resolve(blocks: Blocks, word: int, source: Sequence) -> int:
+def _resolve(blocks: BlockLaw, word: int, source: Sequence) -> int:
     """The block of a uniform that begins with this word, found with more digits and a finer, longer table."""
     digits, bits = word, 64
     while True:
@@ -156,7 +187,7 @@ def _resolve(blocks: Blocks, word: int, source: Sequence) -> int:
 class BlockSampler:
     """The 64-bit table of one law."""
 
-    law: Blocks
+    law: BlockLaw
     shift: int
     first: Words
     last: Words
@@ -164,7 +195,7 @@ class BlockSampler:
     sure: Words  # digits of the second step below this are kept at once
 
     @classmethod
-    def of(cls, law: Blocks) -> BlockSampler:
+    def of(cls, law: BlockLaw) -> BlockSampler:
         """Make the table."""
         first, last = (np.array(words, dtype=np.uint64) for words in straddling_words(law, 64))
         start = np.arange(2**_GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - _GUIDE_BITS)
@@ -173,7 +204,7 @@ class BlockSampler:
         decided = (block == np.searchsorted(first, end, side="right")) & (block < len(first))
         guide = np.where(decided, block, _UNDECIDED).astype(np.uint16)
         one = 1 << (63 - law.shift)
-        largest = (law.exponent(b, 1 << law.shift) for b in range(len(first)))
+        largest = (law.largest(b) for b in range(len(first)))
         sure = [max(one - one * g.numerator // g.denominator - 1, 0) for g in largest]
         return cls(law, law.shift, first, last, guide, np.array(sure, dtype=np.uint64))
 
@@ -207,17 +238,13 @@ class BlockSampler:
         kept = digits < self.sure[inside]
         kept &= blocks == inside
         for index in np.flatnonzero(~kept):
-            kept[index] = self._keep(int(blocks[index]), int(offsets[index]), int(digits[index]), source)
+            kept[index] = self.law.keeps(int(blocks[index]), int(offsets[index]), int(digits[index]), source)
         blocks <<= self.shift
         blocks |= offsets
         kept &= (blocks != 0) | ~negative
         np.negative(blocks, out=blocks, where=negative)
         result: Integers = blocks[kept]
         return result
-
-    def _keep(self, block: int, offset: int, digits: int, source: Sequence) -> bool:
-        exponent = self.law.exponent(block, offset)
-        return bernoulli_exp(digits, 63 - self.shift, exponent.numerator, exponent.denominator, source)
 
     def draw(
         self, count: int, source: Sequence, finish: Callable[[Integers, Sequence], Integers] | None = None

@@ -96,6 +96,10 @@ class Geometric(Plain):
         """The x of the formulas, P(K + 1); 0 for a law that never ends."""
         return 0.0 if self.tail == 0.0 else float(last_probability(self, _DIGITS))
 
+    def choice(self, dimension: int) -> str:
+        """With a tail it is the optimum, for one count that changes by 1."""
+        return "geometric" if self.tail == 0.0 else "integer optimum"
+
 
 @functools.lru_cache(maxsize=256)
 def _reach(law: Geometric) -> int:

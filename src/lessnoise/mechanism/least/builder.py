@@ -11,10 +11,24 @@ import numpy as np
 
 from lessnoise import cache
 from lessnoise._later import offers
+from lessnoise.changes import ball
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.least.bound import lower_bound, quantile_exceeds
+from lessnoise.mechanism.law import Radial
+from lessnoise.mechanism.least.bound import (
+    LowerBound,
+    count_of,
+    entries_bound,
+    longer,
+    lower_bound,
+    quantile_exceeds,
+    radial_guide,
+    scalar_bound,
+    scalar_quantile_bound,
+    shortened,
+    worth,
+)
 from lessnoise.mechanism.least.bound.dual import TOLERANCE
 from lessnoise.mechanism.least.bound.proof import Proof
 from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal, Problem, Ramp
@@ -24,7 +38,9 @@ from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
-    from lessnoise.mechanism.least.bound import LowerBound
+    from lessnoise.changes import Changes
+    from lessnoise.mechanism.families.shells import Shells
+    from lessnoise.mechanism.least.bound import Guide
     from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -89,25 +105,50 @@ def optimality(mechanism: Mechanism) -> float:
             f"claim={claim} for mechanism {mechanism.name!r}: optimality is measured at a target (epsilon, delta > 0); "
             "build the mechanism for one."
         )
-    if law.integer or law.norm != "l2":
+    if mechanism.changes is None and (law.integer or law.norm != "l2"):
         raise InvalidInput(
-            f"mechanism={mechanism.name!r} has no l2 sensitivity, without which there is no optimality: compare losses."
+            f"mechanism={mechanism.name!r} has no l2 sensitivity and names no set of changes, without which there is "
+            "no optimality: use mechanism.against(changes)."
+        )
+    if mechanism.design is not None and mechanism.design.releases > 1:
+        raise InvalidInput(
+            f"releases={mechanism.design.releases}: optimality is known for one release; compare losses instead."
         )
     if not mechanism.check().holds:
         raise InvalidInput(
             f"mechanism={mechanism.name!r} does not keep its claim ({claim}): there is no optimality to speak of."
         )
-    objective = "squared" if mechanism.design is None else mechanism.design.objective
-    goal = Goal.of(objective)
-    target = {"epsilon": claim.epsilon, "delta": claim.delta, "sensitivity": mechanism.sensitivity}
-    bound = loss_lower_bound(**target, shape=mechanism.shape, objective=objective)
-    if bound <= 0.0:
-        return math.inf
-    return max(goal.loss_ratio(goal.log_size(law, dimension)) / bound * (1.0 + 1e-12), 1.0)
+    goal = Goal.of("squared" if mechanism.design is None else mechanism.design.objective)
+    changes = ball(mechanism.sensitivity) if mechanism.changes is None else mechanism.changes
+    loss = goal.loss_ratio(goal.log_size(law, dimension))
+    bound = set_lower_bound(changes, mechanism.shape, claim.epsilon, claim.delta, goal, loss)
+    return max(loss / bound * (1.0 + 1e-12), 1.0) if bound > 0.0 else math.inf
+
+
+def set_lower_bound(
+    changes: Changes, shape: tuple[int, ...], epsilon: float, delta: float, goal: Goal, known: float = math.inf
+) -> float:
+    """No additive noise that keeps the target against a set of changes loses less; ``known`` is a loss that does.
+
+    Every entry that can change alone has at least the noise of one number, and every ball in the set its own.
+    """
+    dimension = math.prod(shape)
+    squares, radius = changes.scalar_share(dimension), changes.inner_radius(dimension)
+    alone = squares * scalar_bound(epsilon, delta) * (1.0 - 1e-15) if goal.name == "squared" else 0.0
+    if radius == 0.0 or alone >= _CLOSE * known:
+        return alone
+    target = {"epsilon": epsilon, "delta": delta, "sensitivity": radius, "shape": shape}
+    return max(alone, loss_lower_bound(**target, objective=goal.name))  # type: ignore[arg-type]
 
 
 _LONGEST = 10.0  # seconds for going through a kept proof
 _SHARES = (0.97, 0.94, 0.9, 0.8, 0.7, 0.5)  # of the quantile found, tried as bounds
+_CLOSE = 0.99  # of the loss found: a bound in closed form that is this good ends the search
+_GOOD = 0.98  # likewise, where only longer shifts can serve
+_FAIR = 0.85  # likewise, where another attempt could be made
+_WIDE = 16  # sensitivities: where shifts so long serve, the search for tests against short ones is in vain
+_SECONDS = 4.0  # of processor time for longer shifts: next to nothing is gained later
+_STEEP = 64.0  # exponent p of a radial member that is as good as uniform in a ball
 
 
 @functools.lru_cache(maxsize=256)
@@ -116,19 +157,23 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
 
     What is kept on disk is a proof, and a bound is what going through it again gives: never a number that was read.
     """
-    size = math.exp(goal.log_size(find(dimension, epsilon, delta, 1.0, goal).law, dimension))
+    law = find(dimension, epsilon, delta, 1.0, goal).law
+    size, problem = math.exp(goal.log_size(law, dimension)), Problem(dimension, epsilon, delta, goal.power)
     question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "bound"}
     with np.errstate(all="ignore"):
         if goal.probability is not None:
-            return _quantile_bound(dimension, epsilon, delta, goal.probability, size)
-        expected, problem = size**goal.power.order, Problem(dimension, epsilon, delta, goal.power)
+            return _quantile_bound(problem, goal.probability, size, law)
+        expected = size**goal.power.order
+        simple = entries_bound(problem)
+        if simple >= _CLOSE * expected or (dimension == 1 and count_of(problem) > 1):  # nothing else is sharper then
+            return simple
         again = _proved_again(cache.load(question), problem)
         if 0.0 < again <= expected * (1.0 + 1e-9):
-            return again
-        found = _compute(problem, expected)
+            return max(again, simple)
+        found = _compute(problem, expected, law)
     if found.proof is not None:
-        cache.save(question, {"proof": found.proof.to_dict()})
-    return found.value
+        cache.save(question, {"proof": found.proof.to_dict(), "count": found.count})
+    return max(found.value, simple)
 
 
 def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
@@ -136,24 +181,42 @@ def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
     if kept is None:
         return 0.0
     try:
-        proof = Proof.from_dict(kept["proof"], problem)
-        value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST)))
+        count = int(kept.get("count", 1))
+        proof = Proof.from_dict(kept["proof"], longer(problem, count))
+        value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST))) * worth(problem, count)
     except (KeyError, TypeError, ValueError, ArithmeticError, IndexError, AttributeError, MemoryError):
         return 0.0
     return value if math.isfinite(value) else 0.0
 
 
-def _compute(problem: Problem, expected: float) -> LowerBound:
-    return lower_bound(problem, _guide(problem), expected)
+def _compute(problem: Problem, expected: float, law: Radial | Shells) -> LowerBound:
+    """The best of what longer shifts prove and, where the noise is not too wide for it, the shift itself."""
+    count = count_of(problem)
+    goal, best = _GOOD if count > _WIDE else _CLOSE, LowerBound(0.0, "none", math.nan)
+    for divisor in (1, 4) if count > 1 else ():
+        length = max(count // divisor, 1)
+        wide, scaled = longer(problem, length), expected / worth(problem, length)
+        found = lower_bound(wide, _wide_guide(wide, law, length), scaled, goal=goal, limit=_SECONDS)
+        best = max(best, shortened(found, problem, length), key=lambda bound: bound.value)
+        if best.value >= _FAIR * expected:
+            break
+    if count > _WIDE or best.value >= goal * expected:
+        return best
+    return max(best, lower_bound(problem, _guide(problem), expected), key=lambda bound: bound.value)
 
 
-def _quantile_bound(dimension: int, epsilon: float, delta: float, probability: float, size: float) -> float:
+def _quantile_bound(problem: Problem, probability: float, size: float, law: Radial | Shells) -> float:
+    dimension, epsilon, delta, _ = problem
+    simple = scalar_quantile_bound(epsilon, delta, probability) if dimension == 1 else 0.0
+    count = count_of(problem)
     for share in _SHARES:
         ramp = Ramp(share * size, 1.05 * share * size)
-        problem = Problem(dimension, epsilon, delta, ramp)
-        if quantile_exceeds(problem, probability, _guide(problem)):
+        if simple >= ramp.start**2 or (dimension == 1 and count > 1):
+            break
+        wide = longer(problem._replace(objective=ramp), count)
+        if quantile_exceeds(wide, probability, _guide(wide) if count == 1 else _wide_guide(wide, law, count)):
             return ramp.start**2
-    return 0.0
+    return simple
 
 
 def _guide(problem: Problem) -> Staircase | None:
@@ -164,3 +227,12 @@ def _guide(problem: Problem) -> Staircase | None:
         return solve(design(problem))
     except FAILURES:
         return None
+
+
+def _wide_guide(problem: Problem, law: Radial | Shells, count: int) -> Guide | Staircase | None:
+    """The same for shifts of this length: the law found says enough, unless it is itself made of many steps."""
+    if isinstance(law, Radial):
+        return radial_guide(law.k, law.p, law.scale / count, problem)
+    if len(law.probabilities) == 1:
+        return radial_guide(float(law.dimension), _STEEP, law.edges[-1] / count, problem)
+    return _guide(problem)

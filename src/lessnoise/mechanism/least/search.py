@@ -43,7 +43,8 @@ MOST_SHELLS = 4_000  # in a mixture
 PHASE_MATTERS = 2e-5  # in ln of the size: a mixture that costs more is not taken
 _WIDEST = 1e60  # sensitivities; no curve but the Gaussian's is computed for wider noise
 _SMALLEST_FAMILY = 30  # entries; below, shells are better by more than SIMPLER
-_SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find
+_SLOW_FAMILY = 6  # entries; below, its best member is next to the l2 mechanism, and slow to find,
+_SLOW_RATIO = 200.0  # unless epsilon is below this times delta
 
 FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 _MOST_CELLS = 400_000  # that one candidate may take; where it needs more, others are better
@@ -153,7 +154,7 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> LeastNoi
         attempt("the l2 mechanism", members, lambda: _l2_member(dimension, epsilon, delta))
         if dimension <= LARGEST_STAIRCASE:
             attempt("the shell mechanism", shells, lambda: _shells(dimension, epsilon, delta, goal))
-        if _family_may_win(members, shells, dimension, goal):
+        if _family_may_win(members, shells, dimension, epsilon, delta, goal):
             attempt("the radial family", members, lambda: best_member(dimension, epsilon, delta, goal))
         if not shells and dimension <= LARGEST_STAIRCASE:
             attempt("the uniform ball", shells, lambda: _ball(dimension, epsilon, delta))
@@ -167,9 +168,11 @@ def search(dimension: int, epsilon: float, delta: float, goal: Goal) -> LeastNoi
     return LeastNoiseAnswer(_choose(*kept, dimension, goal), "; ".join(notes))
 
 
-def _family_may_win(members: list[Radial], shells: list[Shells], dimension: int, goal: Goal) -> bool:
+def _family_may_win(
+    members: list[Radial], shells: list[Shells], dimension: int, epsilon: float, delta: float, goal: Goal
+) -> bool:
     if not shells:
-        return dimension >= _SLOW_FAMILY
+        return dimension >= _SLOW_FAMILY or epsilon < _SLOW_RATIO * delta
     candidates: list[Candidate] = [*members, *shells]
     sizes = [goal.log_size(law, dimension) for law in candidates]
     settled = goal.loss_ratio(min(sizes) - sizes[0]) > 1.0 - 0.9 * SMALLEST_GAIN  # the Gaussian it is

@@ -108,3 +108,48 @@ def gaussian_guide(problem: Problem) -> Guide:
 
     level = expected + multiplier * target
     return Guide(problem, expected, level, multiplier, radii, np.log(s), log_density(radii), density, smooth=True)
+
+
+_SAMPLES = 4000
+_LEAST_SHARE = 0.1  # of the median cap
+
+
+def radial_guide(k: float, p: float, scale: float, problem: Problem) -> Guide:
+    """The guide of a radial member, of radius density r^(k-1) exp(-(r/scale)^p), where noise is wide."""
+    dimension, epsilon, target, objective = problem
+    drop = 12.0 - math.log(target)
+    # Beyond, (r/scale)^p has grown by more than the drop, whatever r^(k-1) does.
+    shape = k / p
+    reach = scale * (shape + 2.0 * drop + math.sqrt(2.0 * drop * shape)) ** (1.0 / p)
+    samples = np.linspace(0.0, reach, _SAMPLES + 1)[1:]
+    log_samples = (k - 1.0) * np.log(samples / scale) - (samples / scale) ** p
+    top = float(log_samples.max())
+    held = samples[log_samples > top - drop]
+    radii = np.linspace(float(held[0]), float(held[-1]), 800)
+
+    def log_density(r: Array) -> Array:
+        return np.asarray((k - 1.0) * np.log(r / scale) - (r / scale) ** p - top)
+
+    # The test of this law fires where its density has fallen by e^epsilon, |n + v| >= far.
+    fall = (dimension - k) * np.log(samples / scale) + (samples / scale) ** p
+    fallen = (dimension - k) * np.log(radii / scale) + (radii / scale) ** p + epsilon
+    far = np.interp(fallen, fall, samples)
+    cosine = np.clip((far - radii) * (far + radii) - 1.0, None, 2.0 * radii) / (2.0 * radii)
+    weights = np.exp(log_density(radii))
+    total = float(np.trapezoid(weights, radii))
+    # Next to 0, where it hardly ever fires, it says nothing about the caps that are needed.
+    fraction = Sphere(dimension).cap(cosine)
+    order = np.argsort(fraction)
+    half = int(np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum()))
+    sigma = np.log(np.clip(fraction, max(_LEAST_SHARE * float(fraction[order[half]]), 1e-14), 0.4))[:-1]
+    expected, wider = (
+        float(np.trapezoid(weights * objective.value(radii * factor), radii)) / total for factor in (1.0, 1.0001)
+    )
+    sd = gaussian.gaussian_scale(epsilon, target)
+    multiplier = (wider - expected) / (target - gaussian.delta(1.0 / (1.0001 * sd), epsilon))
+
+    def density(r: Array) -> Array:
+        return np.asarray(np.exp(log_density(np.maximum(np.asarray(r, dtype=float), 1e-300))) / total)
+
+    level = expected + multiplier * target
+    return Guide(problem, expected, level, multiplier, radii, sigma, log_density(radii), density, smooth=True)

@@ -12,7 +12,7 @@ import numpy as np
 from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.least.bound.averages import smooth_grid, staircase_grid
 from lessnoise.mechanism.least.bound.dual import Dual, solve
-from lessnoise.mechanism.least.bound.guide import gaussian_guide, staircase_guide
+from lessnoise.mechanism.least.bound.guide import Guide, gaussian_guide, staircase_guide
 from lessnoise.mechanism.least.bound.line import lattice_bound, rearrangement_bound, shorter_shifts_bound
 from lessnoise.mechanism.least.bound.proof import LowerBound
 from lessnoise.mechanism.least.objective import Power, Problem
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lessnoise.mechanism.least.bound.averages import NodeGrid
-    from lessnoise.mechanism.least.bound.guide import Guide
     from lessnoise.mechanism.least.staircase_newton import Staircase
 
     Attempt = Callable[[float], LowerBound | None]
 
 
 def lower_bound(
-    problem: Problem, chain: Staircase | None, expected: float, *, goal: float = 0.993, limit: float = 20.0
+    problem: Problem, chain: Staircase | Guide | None, expected: float, *, goal: float = 0.993, limit: float = 20.0
 ) -> LowerBound:
     """The best proved bound found, sharper ones tried until one reaches ``goal`` times ``expected``.
 
-    ``chain`` (a good staircase, or None) and ``expected`` (a known mechanism's E f) only steer the search:
-    whatever they are, the value returned is a lower bound. ``limit`` is in seconds of processor time, kept roughly.
+    ``chain`` (a good staircase, the guide of another good law, or None) and ``expected`` (a known mechanism's E f) only
+    steer the search: whatever they are, the value returned is a lower bound. ``limit`` is in seconds of processor time,
+    kept roughly.
 
     >>> bound = lower_bound(Problem(1, 0.1, 1e-6, Power(2.0)), None, 200.0)
     >>> 198.0 < bound.value < 200.0  # Laplace noise of scale 10 has E n^2 = 200
@@ -53,7 +53,9 @@ def lower_bound(
     return replace(best, seconds=time.thread_time() - begun)
 
 
-def quantile_exceeds(problem: Problem, probability: float, chain: Staircase | None, *, limit: float = 5.0) -> bool:
+def quantile_exceeds(
+    problem: Problem, probability: float, chain: Staircase | Guide | None, *, limit: float = 5.0
+) -> bool:
     """Whether no additive mechanism can keep |n| below q with the given probability: its quantile is above q.
 
     The problem's objective is a ramp, 0 up to q = ramp.start and at most 1 beyond, so P(|n| > q) >= E ramp for every
@@ -83,7 +85,7 @@ _ENOUGH = 10_000
 _FINEST = 640
 
 
-def attempts(problem: Problem, chain: Staircase | None, expected: float, goal: float) -> Iterator[Attempt]:
+def attempts(problem: Problem, chain: Staircase | Guide | None, expected: float, goal: float) -> Iterator[Attempt]:
     """Functions of the time left, each of which may find a bound."""
     if problem.dimension == 1:
         yield from _line(problem, chain, expected)
@@ -100,7 +102,7 @@ def line_reach(epsilon: float, delta: float) -> float:
     return math.log1p(math.expm1(min(epsilon, 600.0)) / (2.0 * delta)) / epsilon + 1.0
 
 
-def _line(problem: Problem, chain: Staircase | None, expected: float) -> Iterator[Attempt]:
+def _line(problem: Problem, chain: Staircase | Guide | None, expected: float) -> Iterator[Attempt]:
     epsilon = problem.epsilon
     reach = line_reach(epsilon, problem.target)
     if epsilon < 0.7:
@@ -140,10 +142,13 @@ def from_fewer(problem: Problem, fewer: int, goal: float, limit: float) -> Lower
     )
 
 
-def _caps(problem: Problem, chain: Staircase | None, expected: float, goal: float) -> Iterator[Attempt]:
+def _caps(problem: Problem, chain: Staircase | Guide | None, expected: float, goal: float) -> Iterator[Attempt]:
     if chain is not None and len(chain.radii) < 3:
         chain = None  # too short to say anything
-    guide = gaussian_guide(problem) if chain is None else staircase_guide(chain, problem)
+    if isinstance(chain, Guide):
+        guide = chain
+    else:
+        guide = gaussian_guide(problem) if chain is None else staircase_guide(chain, problem)
     steps = len(guide.radii)
 
     def stairs() -> Iterator[Attempt]:
@@ -162,7 +167,7 @@ def _caps(problem: Problem, chain: Staircase | None, expected: float, goal: floa
             estimates.append(found.estimate / expected if found is not None else math.nan)
             return found
 
-        levels, wide = 16, chain is None
+        levels, wide = 16, chain is None or isinstance(chain, Guide)
         while count <= _FINEST:
             yield lambda left, n=count, k=levels, w=wide: attempt(n, k, w, left)  # type: ignore[misc]
             if math.isnan(estimates[-1]) and levels > 10:  # the solver gave up: an easier program

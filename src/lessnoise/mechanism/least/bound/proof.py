@@ -288,3 +288,4 @@ class LowerBound:
     shifts: tuple[float, ...] = ()
     seconds: float = 0.0
     proof: Proof | None = None  # what can be gone through again; None where that takes as long as the search
+    count: int = 1  # length of the shifts for which the proof is, in sensitivities
