@@ -61,7 +61,7 @@ class Coins:
 def largest_size(tosses: int, epsilon: float, delta: float) -> float:
     """The largest loss of a toss at which so many of them keep (epsilon, delta), from below.
 
-    >>> largest_size(1, 1.0, 1e-300), round(largest_size(20, 1.0, 1e-6), 3)
+    >>> round(largest_size(1, 1.0, 1e-300), 12), round(largest_size(20, 1.0, 1e-6), 3)
     (1.0, 0.057)
     """
     low, high = epsilon / tosses * (1.0 - 1e-15), 2.0 * epsilon + 10.0
