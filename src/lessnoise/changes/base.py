@@ -272,7 +272,8 @@ class Joined(Changes):
         if not sets:
             raise InvalidInput("sets=() is empty: join at least one set of changes.")
         if len({one.relation for one in sets if one.relation is not None}) > 1:
-            raise InvalidInput(f"sets={sets} are stated for different relations: join sets of one relation.")
+            words = " or ".join(f"({one})" for one in sets)
+            raise InvalidInput(f"sets={words} are stated for different relations: join sets of one relation.")
         settle(self, sets=sets)
 
     @property

@@ -38,6 +38,8 @@ def parse(text: str, neighbours: Neighbours | str = Neighbours.ADD_REMOVE) -> Ch
         if kind in ("corner", "box") and values and not named:
             bounds = tuple(map(float, values))
             return (Corner if kind == "corner" else Box)(bounds[0] if len(bounds) == 1 else bounds)
+    except InvalidInput:
+        raise  # it says what is wrong
     except (KeyError, ValueError):
         pass
     raise InvalidInput(f"changes={shown(text)} is not a set of changes: write {_EXAMPLES}.")

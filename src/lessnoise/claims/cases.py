@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import mechanism as mechanisms
+from lessnoise.changes import counts
 from lessnoise.claims.record import Case
 from lessnoise.mechanism import Request, find_mechanism
 
@@ -22,6 +23,11 @@ def _case(name: str, setting: str, epsilon: float, remark: str = "", **asked: An
     """A claim of a mechanism of the catalogue; ``asked`` are fields of a request that are not the usual ones."""
     request = Request(**{"epsilon": epsilon, "delta": 1e-5, "sensitivity": 1.0, "shape": 10, **asked})
     return Case.of(name, setting, lambda: find_mechanism(name).build(request), remark)
+
+
+def _counted(neighbours: str = "add/remove") -> dict[str, Any]:
+    """Counts of which one individual changes one by 1, or two where its row is replaced."""
+    return {"sensitivity": None, "neighbours": neighbours, "changes": counts(neighbours=neighbours), "shape": 100}
 
 
 def _r1smg(epsilon: float, delta: float, sensitivity: float, shape: int, setting: str, remark: str = "") -> Case:
@@ -86,6 +92,8 @@ CASES: tuple[Case, ...] = (
     _case("mgm", "89 x 89, D=1", 0.5, "equal to the analytic Gaussian", delta=1e-7, shape=(89, 89)),
     _case("correlated-gaussian", "1000 statistics in [0, 1]", 1.0, shape=1000, entry_bound=1.0),
     _case("discrete-gaussian", _ANY_SIZE, 1.0, integer=True),
+    _case("geometric", "counts, one row replaced, any M", 0.5, "pure privacy", **_counted("replace")),
+    _case("least-count-noise", "counts, one row, any M", 1.0, "the least of any integer noise", **_counted()),
     _generalized("p=4, one number, D=1", 1),
     _generalized("p=4, M=10, l4 sensitivity 1", 10, "bounded, not exact"),
     _case("hb", "89 x 89 counts", 0.5, "pure privacy", **_MAP),

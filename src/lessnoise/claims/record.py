@@ -108,7 +108,8 @@ def evaluate(cases: Iterable[Case]) -> list[Finding]:
 
 def at_setting(request: Request) -> list[Finding]:
     """Every claim of the catalogue at one setting of the caller's."""
-    setting = f"M={request.dimension}, D={request.sensitivity:g}"
+    change = f"D={request.sensitivity:g}" if request.changes is None else str(request.changes)
+    setting = f"M={request.dimension}, {change}"
     findings = []
     for entry in CATALOGUE.values():
         try:

@@ -7,51 +7,90 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from lessnoise.changes import ball, corner, counts
 from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import CATALOGUE, Request, build_all, delta_of, find_mechanism
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lessnoise.changes import Changes
     from lessnoise.guarantees import Bracket
     from lessnoise.mechanism import Mechanism
 
 # As in the page's boxes (controls.js): answers within them take seconds, not minutes.
 RANGES = {"epsilon": (1e-6, 50.0), "delta": (1e-15, 0.4), "sensitivity": (1e-9, 1e9)}
 LARGEST_DIMENSION = 10**9
-_NUMBERS = tuple(RANGES)
+_FIELDS = ("shape", "epsilon", "delta")
+_KNOWN = (*_FIELDS, "sensitivity", "changes", "neighbours")
 _LONGEST = 40  # characters of a number
 _CURVE_TOLERANCE = 1e-3  # of a picture's points; their upper ends are proved all the same
 _CURVE_POINTS = 36
 
 
 def read_request(query: Mapping[str, Sequence[str]]) -> Request:
-    """The request that an address asks for: shape, epsilon, delta and sensitivity, each once.
+    """The request that an address asks for: shape, epsilon, delta, and sensitivity or changes, each once.
 
     >>> read_request({"shape": ["89x89"], "epsilon": ["1"], "delta": ["1e-6"], "sensitivity": ["2"]}).dimension
     7921
+    >>> print(read_request({"shape": ["100"], "epsilon": ["1"], "delta": ["1e-6"], "changes": ["counts"]}).changes)
+    at most 1 row, add/remove
     """
     for name, values in query.items():
-        if name not in ("shape", *_NUMBERS):
+        if name not in _KNOWN:
             raise InvalidInput(
-                f"{_short(name)[1:-1]}={_short(values[0])} is not known: ask for shape, epsilon, delta and sensitivity."
+                f"{_short(name)[1:-1]}={_short(values[0])} is not known: ask for shape, epsilon, delta, and for "
+                "sensitivity or changes."
             )
-    for name in ("shape", *_NUMBERS):
+    size = "changes" if "changes" in query else "sensitivity"
+    optional = [name for name in ("sensitivity", "neighbours") if name in query]
+    for name in dict.fromkeys((*_FIELDS, size, *optional)):
         if len(query.get(name, ())) != 1:
             raise InvalidInput(f"{name} is given {len(query.get(name, ()))} times: give it once.")
-    epsilon, delta, sensitivity = (_number(name, query[name][0]) for name in _NUMBERS)
-    return Request(epsilon, delta, sensitivity, _shape(query["shape"][0]))
+    given = {name: values[0] for name, values in query.items()}
+    epsilon, delta = (_number(name, given[name]) for name in ("epsilon", "delta"))
+    shape, relation = _shape(given["shape"]), _relation(given)
+    if size == "sensitivity":
+        return Request(epsilon, delta, _number("sensitivity", given["sensitivity"]), shape)
+    if "sensitivity" in given:
+        raise InvalidInput(f"sensitivity={_short(given['sensitivity'])} beside changes: leave one of them out.")
+    return Request(epsilon, delta, None, shape, relation, changes=_changes(given["changes"], relation))  # type: ignore[arg-type]
 
 
-def _number(name: str, text: str) -> float:
+def _relation(given: Mapping[str, str]) -> Neighbours:
+    """That of counts; the other sets are the same under both."""
+    text = given.get("neighbours", Neighbours.ADD_REMOVE.value)
+    if text not in [each.value for each in Neighbours]:
+        raise InvalidInput(f"neighbours={_short(text)} is not known: write add/remove or replace.")
+    if "neighbours" in given and given.get("changes") != "counts":
+        raise InvalidInput(f"neighbours={text} is for changes=counts alone: leave it out.")
+    return Neighbours(text)
+
+
+def _changes(text: str, relation: Neighbours) -> Changes:
+    """One of the sets that the page offers, by the words of :func:`lessnoise.changes.parse`."""
+    if text == "counts":
+        return counts(neighbours=relation)
+    if found := re.fullmatch(r"ball:([^,]*),norm=inf", text):
+        return ball(_number("changes", found[1], "sensitivity"), norm=math.inf)
+    if found := re.fullmatch(r"corner:([^,]*)", text):
+        return corner(_number("changes", found[1], "sensitivity"))
+    raise InvalidInput(
+        f"changes={_short(text)} is not a set that is offered here: write counts, ball:1,norm=inf or corner:1."
+    )
+
+
+def _number(name: str, text: str, kind: str = "") -> float:
+    """A number within the range of its kind, which is its name unless said."""
     try:
         if not re.fullmatch(r"[-+.0-9a-zA-Z]{1,40}", text):  # float() also takes spaces, 1_0 and \u0661
             raise ValueError(text)
         number = float(text)
     except ValueError:
         raise InvalidInput(f"{name}={_short(text)} is not a number: write one such as 0.5 or 1e-6.") from None
-    least, most = RANGES[name]
+    least, most = RANGES[kind or name]
     if not least <= number <= most:
         raise InvalidInput(f"{name}={number} is out of range here: write a number between {least:g} and {most:g}.")
     return number
@@ -78,7 +117,8 @@ def mechanisms(request: Request) -> dict[str, Any]:
     >>> answer["mechanisms"][0]["name"], answer["mechanisms"][0]["holds"]
     ('least-noise', True)
     """
-    return {"mechanisms": [_row(mechanism) for mechanism in build_all(request)]}
+    rows = [_row(mechanism) for mechanism in build_all(request)]
+    return {"mechanisms": rows, "changes": str(request.changes or ball(request.sensitivity))}
 
 
 def _row(mechanism: Mechanism) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 // The setting and the controls that change it: sliders over tidy values, number boxes, the address of the page.
 
+import { CHANGES, changesFrom } from "./changes.js";
 import { faithful } from "./words.js";
 
 /** Values of about 40 a decade with two significant digits; whole numbers where only they make sense. */
@@ -23,7 +24,7 @@ export const FIELDS = {
 };
 
 /** The setting of the paper's count query: 89 x 89 cells, neighbours that replace one row. */
-export const FIRST_SETTING = { dimension: 7921, epsilon: 1e-5, delta: 1e-7, sensitivity: 1.41421356 };
+export const FIRST_SETTING = { dimension: 7921, epsilon: 1e-5, delta: 1e-7, sensitivity: 1, changes: "moved" };
 
 /** The sentence that says why a text is no value of a field; empty if it is one. */
 export function complaint(name, text) {
@@ -53,10 +54,15 @@ export function neighbour(name, value, direction) {
 
 const PREFIX = "#explore?";
 
+/** What an address, a question or a command says of the changes: words by name. */
+export function changeWords({ changes, sensitivity }) {
+  return CHANGES[changes].words(faithful(sensitivity));
+}
+
 /** The part of the page's address that holds a setting. */
 export function toAddress(setting) {
-  const parts = Object.entries(FIELDS).map(([name, { key }]) => `${key}=${faithful(setting[name])}`);
-  return PREFIX + parts.join("&");
+  const numbers = ["dimension", "epsilon", "delta"].map((name) => [FIELDS[name].key, faithful(setting[name])]);
+  return PREFIX + [...numbers, ...Object.entries(changeWords(setting))].map((part) => part.join("=")).join("&");
 }
 
 /** The setting of an address; what is missing or unusable there is taken from the fallback. */
@@ -64,18 +70,21 @@ export function fromAddress(address, fallback) {
   if (!address.startsWith(PREFIX)) return null;
   const given = new URLSearchParams(address.slice(PREFIX.length));
   const setting = { ...fallback };
-  for (const [name, { key }] of Object.entries(FIELDS)) {
-    const text = given.get(key);
-    if (text !== null && complaint(name, text) === "") setting[name] = Number(text);
-  }
+  const { changes = setting.changes, size = null } = changesFrom(given) ?? {};
+  const texts = Object.fromEntries(Object.entries(FIELDS).map(([name, { key }]) => [name, given.get(key)]));
+  texts.sensitivity = size;
+  const usable = (name) => texts[name] !== null && complaint(name, texts[name]) === "";
+  if (size === null || usable("sensitivity")) setting.changes = changes;
+  for (const name of Object.keys(FIELDS).filter(usable)) setting[name] = Number(texts[name]);
   return setting;
 }
 
 /** The command that computes the certified bracket of one mechanism at a setting. */
 export function command(mechanism, setting) {
-  const { dimension, sensitivity, epsilon, delta } = setting;
+  const { dimension, epsilon, delta } = setting;
+  const words = Object.entries(changeWords(setting)).map(([name, word]) => `--${name} ${word}`);
   return (
-    `lessnoise check ${mechanism} --shape ${dimension} --sensitivity ${faithful(sensitivity)} ` +
+    `lessnoise check ${mechanism} --shape ${dimension} ${words.join(" ")} ` +
     `--epsilon ${faithful(epsilon)} --delta ${faithful(delta)}`
   );
 }

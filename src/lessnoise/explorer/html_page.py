@@ -16,7 +16,7 @@ from lessnoise.report import COLOURS, INK, LINES, document
 
 # In the order of their imports: each module uses only those before it.
 _MODULES = (
-    *("special", "lune", "quadrature", "curves", "mechanisms"),
+    *("special", "lune", "quadrature", "curves", "changes", "geometric", "mechanisms"),
     *("words", "controls", "plot", "tables", "server", "page"),
 )
 _LIGHT_PANEL, _DARK_PANEL = "#ffffff", "#1f2024"
@@ -26,13 +26,23 @@ _FIELDS = (
     ("dimension", "Entries M", "numbers in the released array"),
     ("epsilon", "Epsilon ε", "privacy loss"),
     ("delta", "Delta δ", "probability beyond ε"),
-    ("sensitivity", "Sensitivity", "largest l2 change by one individual"),
+    ("sensitivity", "Sensitivity", "any change up to this length: the l2 ball"),
 )
+# The sets of changes.js, in words.
+_CHANGES = {
+    "ball": "any change up to a length (l2)",
+    "counts": "one count by 1 (a histogram)",
+    "moved": "a table of counts, one row replaced",
+    "entries": "every entry up to a bound (means)",
+    "corner": "sums of entries from 0 to a bound",
+}
 _CURVES = {
     "least-noise": "Least noise",
     "analytic-gaussian": "Analytic Gaussian",
     "l2": "l2",
     "laplace": "Laplace",
+    "least-count-noise": "Least count noise",
+    "geometric": "Geometric",
     "zhao-gaussian-1": "Zhao",
     "classic-gaussian": "Classic",
     "r1smg": "R1SMG, exact",
@@ -54,7 +64,7 @@ def fragment(*, heading: int = 3, endpoint: str = "") -> str:
     pieces = {
         "endpoint": f' data-endpoint="{escape(endpoint, quote=True)}"' if endpoint else "",
         "h": f"h{heading}",
-        "fields": "\n".join(_field(*field) for field in _FIELDS),
+        "fields": "\n".join([*(_field(*field) for field in _FIELDS[:-1]), _sets(), _field(*_FIELDS[-1])]),
         "legend": "\n".join(_legend(name, label) for name, label in _CURVES.items()),
         "choices": "\n".join(_choice(name) for name in reversed(_CURVES)),
     }
@@ -106,6 +116,13 @@ def _field(name: str, label: str, remark: str) -> str:
         f'<input type="text" inputmode="decimal" autocomplete="off" id="lnx-{name}" data-box="{name}">'
         f'<input type="range" min="0" max="100" step="1" data-slider="{name}" aria-label="{escape(label)}"></div>'
     )
+
+
+def _sets() -> str:
+    """The choice of a set of changes."""
+    options = "".join(f'<option value="{name}">{escape(words)}</option>' for name, words in _CHANGES.items())
+    label = '<label for="lnx-changes">What one individual changes</label>'
+    return f'<div class="lnx-field">{label}<select id="lnx-changes" data-changes>{options}</select></div>'
 
 
 def _legend(name: str, label: str) -> str:

@@ -1,6 +1,8 @@
 // The mechanisms at one setting: scale, expected loss, claim, exact delta. Radii and scales follow docs/theory/exact-curves.md.
 
 import { erfcInverse, logGammaRatio } from "./special.js";
+import { movedCounts, normsOf } from "./changes.js";
+import { leastCountNoise, pureGeometric } from "./geometric.js";
 import { gaussianDelta, gaussianSigma, l2Scale, laplaceDelta, radialDelta, radialScale, unitBall } from "./curves.js";
 
 /** Names, labels and sources are those of the library's catalogue. */
@@ -9,6 +11,8 @@ const LABELS = {
   "analytic-gaussian": "Analytic Gaussian",
   l2: "l2 mechanism",
   laplace: "Laplace",
+  "least-count-noise": "Least count noise",
+  geometric: "Geometric",
   "zhao-gaussian-1": "Zhao Gaussian",
   "classic-gaussian": "Classic Gaussian",
   r1smg: "R1SMG, exact",
@@ -46,9 +50,12 @@ function zhao(setting) {
   );
 }
 
-/** Scale D sqrt(M)/eps, sqrt(M) D being the largest l1 change that an l2 change of D allows: pure, so delta = 0. */
-function laplace({ dimension, epsilon, sensitivity }) {
-  const scale = (sensitivity * Math.sqrt(dimension)) / epsilon;
+/**
+ * Scale D1/eps, D1 being the largest l1 norm of a change (sqrt(M) D for any change of length D): pure, so delta = 0.
+ * Below that epsilon the curve is that of all changes of this l1 norm; those of a set may be hidden better.
+ */
+function laplace({ dimension, epsilon, l1 }) {
+  const scale = l1 / epsilon;
   return {
     name: "laplace",
     scale: "b = ",
@@ -57,6 +64,21 @@ function laplace({ dimension, epsilon, sensitivity }) {
     claimed: 0,
     delta: (at) => laplaceDelta(epsilon, at),
   };
+}
+
+/** Integer noise, where the value is of counts: pure, and the optimum where one count changes by 1. */
+function integers(setting) {
+  const { dimension, epsilon, delta } = setting;
+  const moved = movedCounts(setting);
+  if (moved === 0) return [];
+  const row = (name, law, more) => ({ name, loss: dimension * law.variance, delta: law.delta, ...more });
+  const pure = pureGeometric(epsilon, moved);
+  const found = [row("geometric", pure, { scale: "rate = ", scaleValue: pure.rate, claimed: 0 })];
+  if (moved === 1) {
+    const least = leastCountNoise(epsilon, delta);
+    found.push(row("least-count-noise", least, { scale: "at most ", scaleValue: least.reach + 1 }));
+  }
+  return found;
 }
 
 /** Density proportional to exp(-|n|/s): |n| ~ s Gamma(M), so E||n||^2 = M (M+1) s^2. */
@@ -104,14 +126,20 @@ function publishedRankOne(setting, ball) {
   });
 }
 
-/** Every mechanism that fits the setting { dimension, epsilon, delta, sensitivity }, with its exact delta there. */
-export function mechanismsAt(setting) {
+/**
+ * Every mechanism that fits the setting { dimension, epsilon, delta, sensitivity, changes }, with its exact delta there.
+ * Isotropic noise hides all changes of one length alike: of a set of changes, only the largest l2 norm counts for it.
+ */
+export function mechanismsAt(given) {
+  const { l1, l2: sensitivity } = normsOf(given);
+  const setting = { ...given, sensitivity, l1 };
   const { dimension, epsilon, delta } = setting;
   const ball = unitBall(dimension);
   const found = [
     gaussian("analytic-gaussian", setting, gaussianSigma(epsilon, delta)),
     l2(setting, ball),
     laplace(setting),
+    ...integers(setting),
     zhao(setting),
     classic(setting),
     rankOne("r1smg", setting, ball, radialScale({ ball, k: 1, p: 2, epsilon, delta })),

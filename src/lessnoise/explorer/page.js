@@ -1,5 +1,6 @@
 // The page: from controls to numbers, pictures and, where a server is there, certified answers.
 
+import { CHANGES, FOR_COUNTS, movedCounts } from "./changes.js";
 import {
   FIELDS,
   FIRST_SETTING,
@@ -41,6 +42,30 @@ export function start(root) {
       box.removeAttribute("aria-invalid");
     }
     find(".lnx-complaint").textContent = "";
+    showChanges();
+  }
+
+  /** The choice of a set, the words of the box for its size, and what is for counts alone. */
+  function showChanges() {
+    const { field } = CHANGES[setting.changes];
+    find("[data-changes]").value = setting.changes;
+    const holder = find("[data-box=sensitivity]").parentElement;
+    holder.hidden = !field;
+    if (field) holder.querySelector("label").replaceChildren(field[0], small(field[1]));
+    if (field) find("[data-slider=sensitivity]").setAttribute("aria-label", field[0]);
+    const choice = find(".lnx-choice");
+    const moved = movedCounts(setting);
+    const fitting = FOR_COUNTS.filter((name) => (name === "geometric" ? moved > 0 : moved === 1));
+    const possible = (name) => fitting.includes(name) || !FOR_COUNTS.includes(name);
+    for (const button of root.querySelectorAll(".lnx-legend button")) button.hidden = !possible(button.dataset.m);
+    for (const option of choice.options) option.hidden = option.disabled = !possible(option.value);
+    if (choice.selectedOptions[0]?.disabled) choice.value = "analytic-gaussian";
+  }
+
+  function small(text) {
+    const made = document.createElement("small");
+    made.textContent = text;
+    return made;
   }
 
   function change(values, except) {
@@ -135,6 +160,8 @@ export function start(root) {
   // Everything else that can be pressed.
 
   function wireButtons() {
+    const select = find("[data-changes]");
+    select.addEventListener("change", () => change({ changes: select.value }, select));
     for (const button of root.querySelectorAll("[data-preset]")) {
       button.addEventListener("click", () => change(fromAddress(`#explore?${button.dataset.preset}`, FIRST_SETTING)));
     }

@@ -1,5 +1,7 @@
 // Certified answers from `lessnoise explore`, where the page is served by it.
 
+import { changeWords } from "./controls.js";
+
 const PAUSE = 250; // milliseconds of rest before the library is asked
 
 /** Ask for the newest setting only: earlier questions are dropped, and so are their answers. */
@@ -10,8 +12,8 @@ export function watchServer(root, { useMechanisms, useCurve }) {
   let running = new AbortController();
 
   async function question(name, setting, signal) {
-    const { dimension: shape, epsilon, delta, sensitivity } = setting;
-    const query = new URLSearchParams({ shape, epsilon, delta, sensitivity });
+    const { dimension: shape, epsilon, delta } = setting;
+    const query = new URLSearchParams({ shape, epsilon, delta, ...changeWords(setting) });
     const response = await fetch(`${endpoint}${name}?${query}`, { signal });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error);
@@ -21,9 +23,12 @@ export function watchServer(root, { useMechanisms, useCurve }) {
   async function fetchAnswers(setting) {
     const { signal } = running;
     try {
-      useMechanisms(await question("mechanisms", setting, signal));
+      const answer = await question("mechanisms", setting, signal);
+      useMechanisms(answer);
       root.dataset.state = "certified";
-      status.textContent = "Certified by the library: the exact δ lies between the two ends, and both are proved.";
+      status.textContent =
+        "Certified by the library: the exact δ lies between the two ends, and both are proved. " +
+        `One individual changes: ${answer.changes}.`;
       useCurve(await question("curve", setting, signal));
     } catch (error) {
       if (signal.aborted) return;

@@ -1,5 +1,7 @@
 // Numbers and sentences as the page shows them.
 
+import { CHANGES } from "./changes.js";
+
 const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
 /** 10^n with a raised exponent. */
@@ -56,10 +58,12 @@ export function relativeLoss(ratio) {
 
 /** What the setting shows, in two sentences. */
 export function summary(setting, rows, labelOf) {
-  const place = `M = ${setting.dimension}, ε = ${faithful(setting.epsilon)}`;
+  const place = `M = ${setting.dimension}, ε = ${faithful(setting.epsilon)}, where ${CHANGES[setting.changes].short}`;
   const published = rows.find((row) => row.name === "r1smg-published");
   // A gain too small to show is none: the analytic Gaussian is the simpler choice.
-  const rank = (row) => row.relative - (row.name === "analytic-gaussian" ? 1e-4 : 0);
+  // The least noise may be another row's law under its own name.
+  const head = { "analytic-gaussian": 1e-4, "least-noise": 1e-6 };
+  const rank = (row) => row.relative - (head[row.name] ?? 0) * Math.min(row.relative, 1);
   const best = rows.filter((row) => row.holds).reduce((a, b) => (rank(b) < rank(a) ? b : a));
   const sentences = [];
   if (!published) {
@@ -78,8 +82,8 @@ export function summary(setting, rows, labelOf) {
   const reference =
     best.name === "analytic-gaussian" ? "" : `, ${relativeLoss(best.relative)} the analytic Gaussian's loss`;
   sentences.push(
-    `Of the mechanisms that keep the target, ${labelOf(best.name)} loses least: ${nearest(best.spread)} per entry ` +
-      `(root mean square)${reference}.`,
+    `Of the mechanisms that keep the target, ${best.label ?? labelOf(best.name)} loses least: ` +
+      `${nearest(best.spread)} per entry (root mean square)${reference}.`,
   );
   return sentences.join(" ");
 }

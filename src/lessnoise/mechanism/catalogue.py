@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
+from lessnoise.changes import corner
 from lessnoise.errors import ClaimWarning, InvalidInput, LessnoiseError
 from lessnoise.mechanism import builders, choice, counts, families
 from lessnoise.mechanism.least import builder as least
+from lessnoise.mechanism.least.correlated import correlated_radial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,11 +44,20 @@ _DESCRIPTIONS = {  # label and summary
     "laplace": ("Laplace mechanism", "independent Laplace noise, pure, l1 sensitivity"),
     LEAST_COUNT_NOISE: ("Least count noise", "the optimal integers where one individual changes one count by 1"),
     "geometric": ("Geometric mechanism", "independent geometric integers, pure, l1 sensitivity"),
+    "discrete-power": (
+        "Discrete power noise",
+        "integers between geometric and Gaussian, for several counts",
+    ),
     "discrete-gaussian": ("Discrete Gaussian", "integer noise for integer-valued arrays"),
     "correlated-gaussian": (
         "Correlated Gaussian",
         "normal noise with a common part, for sums of entries in [0, entry_bound]",
     ),
+    "correlated-radial": (
+        "Correlated least noise",
+        "the least noise of a ball with a common part, for sums of entries in [0, entry_bound]",
+    ),
+    "norm-radial": ("Norm-radial noise", "level sets in the shape of the changes, for boxes and corners"),
     "mvg": ("MVG, calibrated exactly", "matrix-variate normal noise"),
     "mgm": ("MGM", "matrix normal noise, equal to the analytic Gaussian"),
     "generalized-gaussian": ("Generalized Gaussian", "density exp(-|x/b|^p), by p"),
@@ -137,6 +148,21 @@ def _of_integers(request: Request) -> dict[str, Any]:
     return {"sensitivity": size, "shape": request.shape, "neighbours": request.neighbours}
 
 
+def _of_a_set(name: str, builder: Callable[..., Mechanism]) -> Build:
+    """For a builder that is made for a set of changes."""
+
+    def build(request: Request) -> Mechanism:
+        changes = request.changes
+        if changes is None and request.entry_bound is not None:
+            changes = corner(request.entry_bound)
+        if changes is None:
+            raise InvalidInput(f"changes=None, but {name} needs a set: pass changes, such as lessnoise.changes.box(1).")
+        arguments = {name: value for name, value in request.standard().items() if name != "sensitivity"}
+        return replace(builder(**arguments, changes=changes), name=name)
+
+    return build
+
+
 def _against(build: Build) -> Build:
     """What is built is for the request's changes, if it names them."""
 
@@ -155,8 +181,11 @@ _BUILDERS: dict[str, Build] = {
     "laplace": lambda request: builders.laplace(**request.pure(sensitivity=request.l1)),
     LEAST_COUNT_NOISE: _integer_optimum,
     "geometric": _geometric,
+    "discrete-power": choice.discrete_power,
     "discrete-gaussian": _discrete,
     "correlated-gaussian": _correlated,
+    "correlated-radial": _of_a_set("correlated-radial", correlated_radial),
+    "norm-radial": _of_a_set("norm-radial", families.norm_radial),
     "mvg": _standard(families.mvg, calibration="exact"),
     "mgm": _standard(families.mgm),
     "generalized-gaussian": _generalized,
@@ -235,7 +264,7 @@ def best(request: Request) -> Mechanism:
         if request.l1_sensitivity is not None:
             names += [LEAST_COUNT_NOISE, "geometric"] if request.integer else ["laplace"]
         if request.entry_bound is not None:
-            names.append("correlated-gaussian")
+            names += ["correlated-gaussian", "correlated-radial", "norm-radial"]
     found = []
     for name in names:
         with contextlib.suppress(InvalidInput):  # an optimum that is for other changes

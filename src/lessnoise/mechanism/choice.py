@@ -139,7 +139,7 @@ class _Target:
             return self.settled
         found: list[Mechanism] = []
         for build in (_independent, _by_power, _discrete_normal, _correlated, _of_the_body):
-            with suppress(LessnoiseError, ArithmeticError):
+            with suppress(LessnoiseError, ArithmeticError, ValueError):  # extreme numbers, for some laws
                 found.extend(build(self))
         smallest = min(map(self.loss, found), default=math.inf)
         found.extend(self._for_the_ball(smallest))
@@ -237,6 +237,28 @@ def _by_power(target: _Target) -> Iterator[Mechanism]:
     yield from target.proved(lambda scale: family(p, scale), estimated(p, _MARGIN * target.delta))
 
 
+def discrete_power(request: Request) -> Mechanism:
+    """The best integers between geometric and Gaussian for a request that names changes of several counts."""
+    if request.changes is None or not request.changes.whole:
+        raise InvalidInput(
+            f"changes={request.changes}, but discrete-power noise is for counts that change together: pass a set such "
+            "as lessnoise.changes.counts(20, per_cell=1)."
+        )
+    try:
+        built = next(_by_power(_Target(request, 1, Goal.of("squared"))), None)
+    except (ArithmeticError, ValueError):
+        raise InvalidInput(
+            f"epsilon={request.epsilon:g}, delta={request.delta:g} are too extreme for discrete-power noise: choose "
+            "ordinary numbers, or least-noise."
+        ) from None
+    if built is None:
+        raise InvalidInput(
+            f"no discrete-power noise is known for changes={request.changes}, epsilon={request.epsilon:g}, "
+            f"delta={request.delta:g}: choose least-noise, or changes of 2 to {_FEWEST_NORMAL} counts."
+        )
+    return replace(built, name=built.law.kind)
+
+
 def _least_scale(moves: sets.Moves, releases: int, epsilon: float, integer: bool, p: float, delta: float) -> float:
     """About the smallest scale at which noise exp(-|x/scale|^p) keeps the target."""
 
@@ -297,4 +319,4 @@ def _hopeless(target: _Target) -> bool:
     return size > _LARGEST_BODY and (size + 1.0) * (size + 2.0) > 12.0 * normal * size * request.epsilon**2
 
 
-__all__ = ["least_for", "least_noise"]
+__all__ = ["discrete_power", "least_for", "least_noise"]

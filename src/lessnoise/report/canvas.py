@@ -13,6 +13,8 @@ _LOOKS: dict[str, tuple[str, Any]] = {
     # Paul Tol's "muted" scheme, safe for colour-blind readers; reds are the published calibrations.
     "least-noise": ("#222222", (0, (2, 3))),
     "laplace": ("#117733", "-"),
+    "geometric": ("#885522", (0, (3, 1.5))),
+    "least-count-noise": ("#777777", (0, (1, 2))),
     "l2": ("#332288", (0, (5, 2))),
     "analytic-gaussian": ("#0077BB", "-"),
     "zhao-gaussian-1": ("#44AA99", "-."),

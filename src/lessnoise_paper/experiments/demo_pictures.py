@@ -79,8 +79,8 @@ def _colour_bar(figure: Figure, axes: Axes, result: DemoResult, orientation: Any
 def curves_svg(result: DemoResult) -> bytes:
     """Exact delta against epsilon for every mechanism, with each claim beside the truth."""
     with style():
-        figure = blank(8.4, 5.3)
-        axes = figure.add_axes((0.09, 0.245, 0.88, 0.735))
+        figure = blank(8.4, 5.5)
+        axes = figure.add_axes((0.09, 0.272, 0.88, 0.708))
         _curves(axes, result)
         legend_below(figure, axes, fontsize=9, handlelength=2.6)
         return svg(figure)
@@ -155,7 +155,7 @@ def expected_losses_svg(result: DemoResult) -> bytes:
     from matplotlib.patches import Patch
 
     with style():
-        figure = blank(8.4, 4.1)
+        figure = blank(8.4, 4.3)
         axes = figure.add_axes((0.29, 0.13, 0.60, 0.76))
         places = np.arange(len(result.rows))
         values = [row.expected_loss for row in result.rows]
@@ -251,10 +251,10 @@ def headline_figure(result: DemoResult, key: str = "least-noise") -> bytes:
         _colour_bar(figure, bar, result, "horizontal")
         bar.tick_params(labelsize=13)
         bar.xaxis.label.set_fontsize(13)
-        axes = figure.add_axes((0.690, 0.315, 0.302, side - 0.150))
+        axes = figure.add_axes((0.690, 0.345, 0.302, side - 0.180))
         _curves(axes, result, size=12.5)
         _titles(axes, "Claimed and exact privacy", "circles: what is claimed; crosses: what is true")
-        looks = {"ncols": 2, "fontsize": 12, "columnspacing": 1.2, "labelspacing": 0.35}
+        looks = {"ncols": 2, "fontsize": 11.5, "columnspacing": 1.0, "labelspacing": 0.35}
         legend_below(figure, axes, loc="lower right", bbox_to_anchor=(1.0, -0.01), **looks)
         return png(figure)
 

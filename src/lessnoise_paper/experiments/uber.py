@@ -295,20 +295,7 @@ class _Study:
         self._step(f"{entry.label}, epsilon = {epsilon:g}")
         published = part in ("paper", "strict")
         relation = _OWN_RELATION.get(key, Neighbours.REPLACE) if published else Neighbours.REPLACE
-        mechanism = entry.build(
-            Request(
-                epsilon=epsilon,
-                delta=delta,
-                sensitivity=self.counts.query.sensitivity(relation),
-                shape=self.counts.shape,
-                neighbours=relation,
-                l1_sensitivity=self.counts.query.l1_sensitivity(relation),
-                bound=float(WINDOW_ROWS),  # all pickups in one cell
-                integer=True,
-                counts=True,
-                moved=relation is Neighbours.REPLACE,
-            )
-        )
+        mechanism = entry.build(self._request(epsilon, delta, relation, published))
         rng = self._rng(part, key)
         released = None
         if with_map:
@@ -316,6 +303,24 @@ class _Study:
             released.setflags(write=False)
         losses = self._losses(mechanism, rng)
         return LossRow(key, entry.label, mechanism, mechanism.check(), released, losses, paper_mean)
+
+    def _request(self, epsilon: float, delta: float, relation: Neighbours, published: bool) -> Request:
+        """As published, by the norms that the paper states; else for counts of which one row is moved."""
+        query, bound = self.counts.query, float(WINDOW_ROWS)  # all pickups in one cell
+        if not published:
+            return query.request(epsilon, delta, relation, bound=bound)
+        return Request(
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=query.sensitivity(relation),
+            shape=self.counts.shape,
+            neighbours=relation,
+            l1_sensitivity=query.l1_sensitivity(relation),
+            bound=bound,
+            integer=True,
+            counts=True,
+            moved=relation is Neighbours.REPLACE,
+        )
 
     def _losses(self, mechanism: Mechanism, rng: np.random.Generator) -> Losses:
         valid, whole = [], []

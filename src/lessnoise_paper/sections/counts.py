@@ -93,12 +93,13 @@ def equal(numbers: Numbers) -> Words:
     rows = numbers["honest"]
     published = _of(numbers["paper_settings"], _PUBLISHED)
     gaussian = _of(numbers["at_the_true_r1smg_guarantee"], _GAUSSIAN)
+    least = _of(rows, "least-noise")
     say = Wording(
         "counts",
         "equal-counts",
         numbers,
         best=rows[0],
-        least=_of(rows, "least-noise"),
+        least_words="" if rows[0] is least else Wording("counts", "equal-counts", least=least)("least"),
         r1smg=_of(rows, "r1smg"),
         published=published,
         gaussian=gaussian,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Settings, Words
 
 _PUBLISHED = "r1smg-published"
+_NOTABLE = 1.05  # times a loss: less is not worth a sentence
 
 
 def introduce(settings: Settings, found: Mapping[str, Numbers | None]) -> tuple[str, str]:
@@ -139,9 +140,10 @@ def _cost_sentences(rows: list[Numbers]) -> str:
     """Comparisons that the numbers of this very run support."""
     kept, by_key, say = _kept(rows), {row["key"]: row for row in rows}, Wording("demo", "costs")
     found = []
-    if kept and kept[0]["key"] == "laplace":
-        found.append(say("laplace"))
     exact, control = by_key["r1smg"], by_key[CONTROL]
+    gaussian, l2 = (by_key[key]["expected_loss"] / control["expected_loss"] for key in ("analytic-gaussian", "l2"))
+    if control in kept and min(gaussian, l2) > _NOTABLE:
+        found.append(say("counts", choice=control["mechanism"]["design"]["choice"], gaussian=gaussian, l2=l2))
     if exact in kept and exact["expected_loss"] > control["expected_loss"]:
         found.append(say("r1smg", ratio=exact["expected_loss"] / control["expected_loss"], control=control))
     claimed = by_key.get(f"{_PUBLISHED}-paper", by_key[_PUBLISHED])

@@ -11,6 +11,7 @@ from lessnoise import Request
 from lessnoise.claims import CASES, Case, at_setting, evaluate
 from lessnoise.claims.record import noise_ratio
 from lessnoise.cli import app
+from lessnoise.mechanism.families.geometric import probabilities
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,22 @@ def test_everything_else_holds(findings):
         ("wishart", 1.0),
         ("wishart", 0.2),
     }
+
+
+@pytest.mark.slow
+def test_integer_noise_has_the_delta_of_its_probabilities(findings):
+    pure, least = of(findings, "geometric", 0.5), of(findings, "least-count-noise", 1.0)
+    assert (pure.exact.lower, pure.exact.upper) == (0.0, 0.0)
+    # Below its epsilon: both entries lose 1/4, each with probability 1/(1 + e^-1/4).
+    assert pure.mechanism.delta(0.4).middle == pytest.approx(-math.expm1(-0.1) / (1 + math.exp(-0.25)) ** 2, rel=1e-6)
+    law = least.mechanism.law
+    masses = probabilities(law, law.reach + 2)
+    both = [*masses[:0:-1], *masses, 0.0]
+    moved = [0.0, *masses[:0:-1], *masses]
+    delta = sum(max(p - math.e * q, 0.0) for p, q in zip(both, moved, strict=True))
+    assert least.exact.middle == pytest.approx(delta, rel=1e-6)
+    assert least.claimed.delta == 1e-5
+    assert (pure.noise_ratio, least.noise_ratio) == (None, None)
 
 
 @pytest.mark.slow
@@ -116,6 +133,38 @@ def test_claims_at_a_setting_of_the_users():
     assert found["r1smg-published"].verdict.refuted
     assert found["analytic-gaussian"].verdict.holds
     assert "mvg" not in found  # a vector has no matrix mechanism
+
+
+@pytest.mark.slow
+def test_claims_against_a_set_of_changes():
+    moved = ln.changes.counts(neighbours="replace")
+    found = {finding.name: finding for finding in at_setting(Request(0.3, 1e-6, None, (50,), "replace", changes=moved))}
+    assert {found[name].setting for name in found} == {"M=50, at most 1 row, replace"}
+    assert all(found[name].verdict.holds for name in ("least-noise", "geometric", "laplace", "analytic-gaussian"))
+    assert found["r1smg-published"].verdict.refuted
+    assert "least-count-noise" not in found  # two counts change
+    one = {finding.name for finding in at_setting(Request(0.3, 1e-6, None, (50,), changes=ln.changes.counts()))}
+    assert {"least-count-noise", "geometric", "laplace"} <= one
+    length = {finding.name for finding in at_setting(Request(0.3, 1e-6, 1.0, (50,)))}
+    assert not {"least-count-noise", "geometric"} & length
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("relation", "integers"), [("add/remove", ["least-count-noise", "geometric"]), ("replace", ["geometric"])]
+)
+def test_plans_and_checks_of_counts_have_the_integer_laws(relation, integers):
+    setting = ["--shape", "50", "--changes", "counts", "--neighbours", relation, "--epsilon", "1", "--delta", "1e-6"]
+    runner = CliRunner()
+    plan = json.loads(runner.invoke(app, ["plan", *setting, "--json"]).stdout)
+    rows = {row["name"]: row for row in plan["mechanisms"]}
+    kept = [row["expected_loss"] for row in plan["mechanisms"] if row["holds"]]
+    assert plan["mechanisms"][0]["name"] == "least-noise"
+    assert kept[0] == min(kept)
+    assert [name for name in ("least-count-noise", "geometric") if name in rows] == integers
+    for name in (*integers, "laplace", "least-noise"):
+        assert rows[name]["holds"], name
+        assert runner.invoke(app, ["check", name, *setting, "--json"]).exit_code == 0
 
 
 @pytest.mark.slow

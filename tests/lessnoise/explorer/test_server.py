@@ -14,6 +14,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+import lessnoise as ln
 from lessnoise import Request, explorer
 from lessnoise.cli import app
 from lessnoise.explorer import server as explorer_server
@@ -22,6 +23,7 @@ from lessnoise.mechanism.catalogue import build_all, find_mechanism
 from tests.helpers.browser import CHROMIUM, browser
 
 GOOD = "shape=5&epsilon=1&delta=1e-6&sensitivity=2"
+COUNTS = "shape=5&epsilon=1&delta=1e-6&changes=counts"
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,33 @@ def test_answers_are_the_librarys(server):
         low, high = (float(part) for part in (row["bracket"].split(" to ") * 2)[:2])
         assert low <= verdict.exact.lower
         assert verdict.exact.upper <= (high if " to " in row["bracket"] else low)
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ("counts", ln.changes.counts()),
+        ("counts&neighbours=replace", ln.changes.counts(neighbours="replace")),
+        ("ball:1.5,norm=inf", ln.changes.ball(1.5, norm=math.inf)),
+        ("corner:2", ln.changes.corner(2.0)),
+    ],
+)
+def test_answers_for_a_set_of_changes_are_the_librarys(server, words, given):
+    response, body = _get(server, f"/mechanisms?{COUNTS.replace('counts', words)}")
+    assert response.status == 200
+    answer = json.loads(body)
+    relation = given.relation or ln.Neighbours.ADD_REMOVE
+    expected = build_all(Request(1.0, 1e-6, None, (5,), relation, changes=given))
+    assert answer["changes"] == str(given)
+    assert [row["name"] for row in answer["mechanisms"]] == [mechanism.name for mechanism in expected]
+    assert answer["mechanisms"][0]["name"] == "least-noise"
+    kept = [row["expected_loss"] for row in answer["mechanisms"] if row["holds"]]
+    assert answer["mechanisms"][0]["expected_loss"] == min(kept)
+    assert next(row for row in answer["mechanisms"] if row["name"] == "laplace")["holds"]
+    points = json.loads(_get(server, f"/curve?{COUNTS.replace('counts', words)}")[1])["points"]
+    least = find_mechanism("least-noise").build(Request(1.0, 1e-6, None, (5,), relation, changes=given))
+    for epsilon, delta in points[::6]:
+        assert delta >= least.delta(epsilon).lower * (1 - 1e-9)
 
 
 def test_every_row_is_at_the_epsilon_that_was_asked():
@@ -141,6 +170,22 @@ def test_localhost_is_welcome(server):
         (GOOD.replace("shape=5", "shape=99999x99999"), "more than"),
         (GOOD + "&epsilon=2", "epsilon is given 2 times"),
         (GOOD + "&file=/etc/passwd", "file='/etc/passwd' is not known"),
+        (GOOD + "&changes=counts", "sensitivity='2' beside changes"),
+        (GOOD + "&neighbours=replace", "neighbours=replace is for changes=counts alone"),
+        (COUNTS + "&changes=counts", "changes is given 2 times"),
+        (COUNTS + "&neighbours=friends", "neighbours='friends' is not known"),
+        (COUNTS + "&neighbours=replace&neighbours=replace", "neighbours is given 2 times"),
+        (COUNTS + ":20,per_cell=1", "changes='counts:20,per_cell=1' is not a set that is offered here"),
+        (COUNTS.replace("counts", "corner:-1"), "changes=-1.0 is out of range"),
+        (COUNTS.replace("counts", "corner:1e300"), "changes=1e+300 is out of range"),
+        (COUNTS.replace("counts", "corner:1,2"), "is not a set that is offered here"),
+        (COUNTS.replace("counts", "corner:1") + "&neighbours=add/remove", "is for changes=counts alone"),
+        (COUNTS.replace("counts", "corner:" + 5000 * "9"), "9...' is not a number"),
+        (COUNTS.replace("counts", "ball:nan,norm=inf"), "changes=nan is out of range"),
+        (COUNTS.replace("counts", "ball:1"), "is not a set that is offered here"),
+        (COUNTS.replace("counts", "ball:,norm=inf"), "changes='' is not a number"),
+        (COUNTS.replace("counts", "listed:%0d%0a"), "is not a set that is offered here"),
+        (COUNTS.replace("counts", 5000 * "a"), "a...' is not a set that is offered here"),
         ("&".join(f"a{i}=1" for i in range(50)), "cannot be computed"),
     ],
 )

@@ -12,7 +12,17 @@ from lessnoise.mechanism.losses import log_raw_moment
 
 # Radial integrals and the least-noise search take seconds each out here; they have cases of their own below.
 QUICK = sorted(set(CATALOGUE) - {"least-noise", "radial", "r1smg", "r1smg-published"})
-NOT_FOR_ONE_ENTRY = {"dawa", "dawa-dpcomp", "hb", "hb-gaussian", "mgm", "mvg", "mvg-published", "product-noise"}
+NOT_FOR_ONE_ENTRY = {
+    "discrete-power",
+    "dawa",
+    "dawa-dpcomp",
+    "hb",
+    "hb-gaussian",
+    "mgm",
+    "mvg",
+    "mvg-published",
+    "product-noise",
+}
 CASES = [(name, shape) for name in QUICK for shape in ((1,), (2, 3)) if shape != (1,) or name not in NOT_FOR_ONE_ENTRY]
 
 
@@ -35,6 +45,19 @@ def test_every_mechanism_of_the_catalogue_at_extreme_targets(name, epsilon, delt
     if entry.exact:
         assert verdict.holds
         assert found.lower <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e4, 1e-6), (1e5, 1e-200), (1e-5, 1e-200), (30.0, 1e-6)])
+def test_counts_that_change_together_at_extreme_targets(epsilon, delta):
+    changes = ln.changes.counts(2, per_cell=1)
+    best = ln.least_noise(epsilon=epsilon, delta=delta, shape=4, changes=changes)
+    assert best.check().holds
+    try:
+        power = CATALOGUE["discrete-power"].build(Request(epsilon, delta, None, (4,), changes=changes))
+    except ln.InvalidInput as error:
+        assert "choose" in str(error)  # noqa: PT017
+    else:
+        assert power.check().holds
 
 
 @pytest.mark.slow

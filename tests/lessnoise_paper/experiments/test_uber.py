@@ -164,6 +164,13 @@ def test_the_honest_rows_keep_one_exact_target(result):
     for row in result.true:
         assert row.mechanism.delta(1e-5).upper <= result.true_target.delta
     assert result.true_target.delta == pytest.approx(0.216642, abs=1e-5)
+    for rows in (result.honest, result.true):
+        found = {row.key: row for row in rows}
+        least = found.pop("least-noise")
+        assert least.mechanism.changes == ln.changes.counts(neighbours="replace")
+        # DAWA follows the data; no other noise that is added is smaller.
+        additive = [row.losses.expected_whole for row in found.values() if row.losses.expected_whole is not None]
+        assert least.losses.expected_whole <= min(additive) * (1 + 1e-3)
     by_key = {row.key: row for row in result.true}
     gaussian, least = by_key["analytic-gaussian"], by_key["least-noise"]
     assert least.losses.expected_valid <= gaussian.losses.expected_valid * (1 + 1e-9)

@@ -40,7 +40,7 @@ class Coins:
         # ln p = -ln(1 + e^-a), ln(1 - p) = ln p - a.
         logs = gammaln(n + 1.0) - gammaln(positive + 1.0) - gammaln(n - positive + 1.0)
         logs -= n * math.log1p(math.exp(-a)) + a * (n - positive)
-        value = float(np.dot(np.exp(logs), gains))
+        value = abs(float(np.dot(np.exp(logs), gains)))  # 0 may come as -0
         return Bracket(value * (1.0 - _ROUNDING), min(value * (1.0 + _ROUNDING), 1.0))
 
     def epsilon(self, delta: float) -> Bracket:
@@ -61,7 +61,7 @@ class Coins:
 def largest_size(tosses: int, epsilon: float, delta: float) -> float:
     """The largest loss of a toss at which so many of them keep (epsilon, delta), from below.
 
-    >>> largest_size(1, 1.0, 1e-300), round(largest_size(20, 1.0, 1e-6), 3)
+    >>> round(largest_size(1, 1.0, 1e-300), 12), round(largest_size(20, 1.0, 1e-6), 3)
     (1.0, 0.057)
     """
     low, high = epsilon / tosses * (1.0 - 1e-15), 2.0 * epsilon + 10.0

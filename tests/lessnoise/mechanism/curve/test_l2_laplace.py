@@ -240,3 +240,18 @@ def test_laplace_epsilon_of_a_tiny_delta_next_to_the_pure_epsilon(epsilon, delta
         found = laplace_mechanism(1.0, epsilon).epsilon(delta)
     assert found.lower <= epsilon + 2.0 * math.log1p(-delta) <= found.upper * (1.0 + 1e-15)
     assert found.upper <= epsilon * (1.0 + 1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 0.1, 0.3, 1e-5, math.pi, 17.3])
+@pytest.mark.parametrize("words", ["counts", "counts:3,per_cell=1", "box:1", "corner:0.1", "ball:0.7,norm=inf"])
+def test_pure_noise_against_a_set_keeps_its_own_epsilon_and_none_below(words, epsilon):
+    found = ln.changes.parse(words, "replace") if words != "corner:0.1" else ln.changes.parse(words)
+    relation = found.relation or ln.Neighbours.ADD_REMOVE
+    noise = ln.laplace(epsilon=epsilon, sensitivity=found.norm(1, 7), shape=7, neighbours=relation).against(found)
+    assert noise.delta(epsilon).upper == 0.0
+    assert noise.check().holds
+    assert noise.delta(0.998 * epsilon).upper > 0.0
+    if found.whole:
+        counts = ln.geometric(epsilon=epsilon, sensitivity=found.norm(1, 7), shape=7, neighbours=relation)
+        assert math.copysign(1.0, counts.against(found).delta(epsilon).upper) == 1.0
+        assert counts.against(found).check().holds

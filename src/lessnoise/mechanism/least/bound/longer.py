@@ -64,7 +64,9 @@ def _seen_from(objective: Objective, count: int) -> Objective:
 def worth(problem: Problem, count: int) -> float:
     """What a bound for the longer shifts is worth, rounded down: count^order for a power, 1 for a ramp."""
     objective = problem.objective
-    return count**objective.order * (1.0 - 1e-15) if isinstance(objective, Power) else 1.0
+    if count == 1 or not isinstance(objective, Power):
+        return 1.0
+    return float(count**objective.order) * (1.0 - 1e-15)
 
 
 def shortened(found: LowerBound, problem: Problem, count: int) -> LowerBound:

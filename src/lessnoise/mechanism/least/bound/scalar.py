@@ -28,13 +28,13 @@ at least f_T(x) plus the sum over i >= 1 of r^i (f_T(x + i) + f_T(x - i) - 2 l).
 with S = 1 + 2 sum_(i < N) r^i + r^N (the minimum of a parabola). So x = 0 is best if T^2 >= N^2 (1 + r^N/S), and T = N
 costs (N r^N)^2/S. For f(t) = |t| take T = N: |i + x| + |i - x| = 2 i, and x = 0 is best without any condition.
 
-*Quantiles.* For f(t) = 1 beyond q and 0 up to there, an interval [-q, q] with q < n/2 holds at most n points of x + Z,
-and n neighbouring values of K have the most probability around 0. So P(|n| > q) >= l - 2 d (1 - l)/(e^a - 1) with l the
-probability of the others, 2 r^(N+1)/(1 + r) for n = 2 N + 1 and r^(N+1) for n = 2 N + 2.
+*Quantiles.* For f(t) = 1 beyond q and 0 up to there, an interval [-q, q] with q < j/2 holds at most j points of x + Z,
+and j neighbouring values of K have the most probability around 0. So P(|n| > q) >= l - 2 d (1 - l)/(e^a - 1) with l the
+probability of the others, 2 r^(N+1)/(1 + r) for j = 2 N + 1 and r^(N+1) for j = 2 N + 2.
 
 At T = N, without that cost, l - 2 d m is the least E f of an integer (the law in ``families/geometric.py``, N = K + 1):
-for |t| the bound is that optimum, and for t^2 it falls short by very little. Something it must lack: a law with unequal
-d to the left and the right, moved by its mean, mixed with its mirror image, is better than any integer.
+for |t| the bound is that optimum, and for t^2 it is a little below. It must be: a law that spends more of d on one
+side, moved by its mean and mixed with its mirror image, can have a smaller E n^2 than any integer.
 """
 
 from __future__ import annotations
