@@ -218,7 +218,8 @@ class TableQuestion:
             for one in self.aggregates:
                 if serves(part.measure, one):
                     value = one.estimate(part.measure, noisy)
-                    found[one] = (value, *ends(one.estimate(part.measure, possible), plan.level))
+                    low, high = ends(one.estimate(part.measure, possible), plan.level)
+                    found[one] = (value, low - one.resolution, high + one.resolution)
         for group, label in enumerate(labels([(axis.column, _places(axis)) for axis in self.axes])):
             for one in self.aggregates:
                 for place, name in enumerate(one.names):
