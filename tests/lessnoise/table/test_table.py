@@ -1,0 +1,193 @@
+"""Ask a table: estimates without noise, engines, neighbours within the stated sets, budgets, intervals, bad input."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lessnoise as ln
+from lessnoise.query import ROWS, Axis, Grouped, Measure
+from lessnoise.table.plan import measures_of
+
+KEYS = ["Oslo", "Bergen"]
+TARGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def people(rng, rows):
+    return {
+        "city": rng.choice([*KEYS, "Rome"], rows),
+        "income": rng.choice([10.0, 50_000.0, 1e9, -5.0, np.nan, np.inf, -np.inf, 120_000.0], rows),
+        "age": rng.uniform(0, 100, rows),
+        "who": rng.integers(0, max(rows // 2, 1), rows),
+    }
+
+
+QUESTION = (
+    ln.count(),
+    ln.sum("income", bounds=(0, 100_000)),
+    ln.mean("income", bounds=(0, 200_000)),
+    ln.variance("age", bounds=(0, 120)),
+    ln.mean("age", bounds=(0, 120)),
+    ln.quantiles("age", [0.25, 0.5, 0.9], bounds=(0, 120)),
+)
+
+
+def test_estimates_from_exact_measures_are_the_statistics_themselves():
+    rng = np.random.default_rng(1)
+    data = people(rng, 4000)
+    query = Grouped((Axis("city", keys=KEYS),), measures_of(QUESTION))
+    value = query.answer(data).value
+    for group, city in enumerate(KEYS):
+        mine = data["city"] == city
+        income, age = data["income"][mine], data["age"][mine]
+        kept = np.clip(income[~np.isnan(income)], 0, 200_000)
+        expected = {
+            "count": [mine.sum()],
+            "sum": [np.clip(income[~np.isnan(income)], 0, 100_000).sum()],
+            "mean of income": [kept.mean()],
+            "variance of age": [age.var()],
+            "mean of age": [age.mean()],
+            "quantiles": np.quantile(age, [0.25, 0.5, 0.9]),
+        }
+        for one, wanted in zip(QUESTION, expected.values(), strict=True):
+            measure, where = next((m, w) for m, w in query.places() if ln.table.plan.serves(m, one))
+            found = one.estimate(measure, value[group, where])
+            tolerance = 1.0 if one.kind == "quantiles" else 1e-3 * max(abs(float(wanted[0])), 1.0)
+            assert found == pytest.approx(wanted, abs=tolerance), one.names
+
+
+def test_a_mean_and_a_variance_of_one_column_share_a_release():
+    assert len(measures_of(QUESTION)) == 5
+    assert measures_of([ln.mean("a", bounds=(0, 1)), ln.mean("a", bounds=(0, 2))]) != measures_of(
+        [ln.mean("a", bounds=(0, 1))]
+    )
+
+
+@pytest.mark.parametrize("relation", ["add/remove", "replace"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_no_neighbour_moves_a_measure_beyond_its_set(relation, rows):
+    rng = np.random.default_rng(3)
+    query = Grouped((Axis("city", keys=KEYS),), measures_of(QUESTION))
+    unit = ln.Unit() if rows == 1 else ln.Unit("who", max_rows=rows)
+    for _ in range(60):
+        data = people(rng, 12)
+        left_out = data["who"] == data["who"][0] if rows > 1 else np.arange(12) == 0
+        other = {name: values[~left_out] for name, values in data.items()}
+        if relation == "replace":
+            fresh = people(rng, rows)
+            fresh["who"][:] = 999
+            other = {name: np.append(values, fresh[name]) for name, values in other.items()}
+        both = [query.answer(each, neighbours=relation, unit=unit).value for each in (data, other)]
+        for measure, where in query.places():
+            moved = (both[0] - both[1])[:, where].ravel().tolist()
+            assert measure.changes(2, rows, ln.Neighbours.of(relation)).contains(moved), measure
+
+
+@pytest.mark.parametrize("unit", [ln.Unit(), ln.Unit("who", max_rows=2, key="k")], ids=str)
+def test_engines_agree_bit_for_bit(unit):
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    pytest.importorskip("duckdb")
+    data = people(np.random.default_rng(5), 500)
+    query = Grouped((Axis("city", keys=KEYS), Axis("age", edges=[0, 30, 100])), measures_of(QUESTION))
+    exact = query.answer(data, unit=unit).value
+    frame = pd.DataFrame(data)
+    for other in (frame, pa.table(data), pa.Table.from_pandas(frame)):
+        assert np.array_equal(query.answer(other, unit=unit).value, exact)
+
+
+def test_a_release_is_paid_once_and_says_what_it_guarantees(tmp_path):
+    data = people(np.random.default_rng(2), 300)
+    question = ln.Table(data, unit=ln.Unit("who", max_rows=3)).group_by("city", keys=KEYS).aggregate(*QUESTION)
+    ledger = ln.Ledger.open(tmp_path / "city.ledger", epsilon=1.5, delta=1e-5)
+    answer = question.release(**TARGET, ledger=ledger)
+    assert answer.guarantee.epsilon == 1.0
+    assert answer.guarantee.delta <= 1e-6
+    assert ledger.spent().upper <= 1.0 + 1e-9
+    assert answer.receipt is not None
+    with pytest.raises(ln.BudgetExceeded):
+        question.release(**TARGET, ledger=ledger)
+    assert [row["statistic"] for row in answer.rows[:8]] == [name for one in QUESTION for name in one.names]
+    assert all(row["lower"] <= row["upper"] for row in answer.rows)
+    assert {row["city"] for row in answer.rows} == set(KEYS)
+    described = json.loads(json.dumps(answer.certificate))
+    assert described["unit"] == {"id": "who", "max_rows": 3}
+    assert described["private"]
+    assert any("clipped" in rule for rule in described["rules"])
+    assert "follows from the query" in described["sensitivity"]
+
+
+def test_nothing_of_the_data_is_shown():
+    data = {"city": np.array(["Oslo"] * 3), "age": np.array([12.34567, 55.5, 77.0])}
+    table = ln.Table(data)
+    question = table.group_by("city", keys=KEYS).aggregate(ln.count(), ln.mean("age", bounds=(0, 120)))
+    for thing in (table, question, question.plan(**TARGET), repr(question.query)):
+        assert "12.3" not in repr(thing) + str(thing)
+    assert "12.34567" not in str(question.release(**TARGET))
+
+
+def test_a_plan_reads_no_data_and_weights_change_it():
+    table = ln.Table("no-such-file.parquet")
+    question = table.aggregate(ln.count(), ln.sum("age", bounds=(0, 100)))
+    even, uneven = question.plan(**TARGET), question.plan(**TARGET, weights=[10, 1])
+    epsilons = [[part.mechanism.claim.epsilon for part in plan.parts] for plan in (even, uneven)]
+    assert sum(epsilons[0]) == pytest.approx(1.0, rel=1e-6)
+    assert epsilons[1][0] > 0.8 > epsilons[0][0]
+    assert "count" in str(even)
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth():
+    rng = np.random.default_rng(11)
+    data = {"city": rng.choice(KEYS, 3000), "age": rng.normal(50, 15, 3000).clip(0, 120)}
+    question = (
+        ln.Table(data)
+        .group_by("city", keys=KEYS)
+        .aggregate(
+            ln.count(),
+            ln.mean("age", bounds=(0, 120)),
+            ln.sum("age", bounds=(0, 120)),
+            ln.variance("age", bounds=(0, 120)),
+        )
+    )
+    truth = {}
+    for city in KEYS:
+        age = data["age"][data["city"] == city]
+        truth |= {(city, "count"): len(age), (city, "mean of age"): age.mean()}
+        truth |= {(city, "sum of age"): age.sum(), (city, "variance of age"): age.var()}
+    hits: dict[str, list[bool]] = {}
+    for _ in range(300):
+        for row in question.release(**TARGET).rows:
+            inside = row["lower"] <= truth[row["city"], row["statistic"]] <= row["upper"]
+            hits.setdefault(row["statistic"], []).append(inside)
+    for name, found in hits.items():  # 600 each: six deviations below 0.95 are 0.897
+        assert np.mean(found) >= 0.897, name
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda t: t.group_by(), "names no column"),
+        (lambda t: t.group_by("city"), "keys=None"),
+        (lambda t: t.group_by("city", keys=["a", "a"]), "must be different"),
+        (lambda t: t.aggregate(), "asks for nothing"),
+        (lambda t: t.aggregate("count"), "is none"),
+        (lambda t: t.aggregate(ln.count(), ln.count()), "twice"),
+        (lambda t: t.aggregate(ln.mean("age", bounds=(5, 1))), "does not run from low to high"),
+        (lambda t: t.aggregate(ln.mean("age", bounds=None)), "bounds=None"),
+        (lambda t: t.aggregate(ln.quantiles("age", [1.5], bounds=(0, 1))), "probabilities"),
+        (lambda t: t.aggregate(ln.quantiles("age", [], bounds=(0, 1))), "empty"),
+        (lambda t: t.aggregate(ln.count()).release(epsilon=0, delta=1e-6), "epsilon=0"),
+        (lambda t: t.aggregate(ln.mean("nowhere", bounds=(0, 1))).release(**TARGET), "column='nowhere' is not in"),
+        (lambda t: t.aggregate(ln.mean("city", bounds=(0, 1))).release(**TARGET), "'city'"),
+        (lambda t: t.aggregate(ln.count()).release(**TARGET, weights=[1, 2]), "weights has length=2"),
+    ],
+)
+def test_bad_input_is_one_sentence(ask, words):
+    table = ln.Table(people(np.random.default_rng(0), 20))
+    with pytest.raises(ln.InvalidInput, match=words):
+        ask(table)
+
+
+def test_rows_are_a_measure_of_their_own():
+    assert ROWS.width == 1
+    assert Measure("moments", "a", (0, 1), 2).width == 3
