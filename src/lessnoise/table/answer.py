@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lessnoise.release import Certificate
 
 
+STATISTIC = ("statistic", "value", "lower", "upper")
+
+
 @dataclass(frozen=True, eq=False)
 class TableAnswer:
     """Private statistics, one row for each group and statistic; the true values are not kept.
@@ -27,16 +30,12 @@ class TableAnswer:
     """
 
     rows: tuple[Mapping[str, Any], ...]
+    columns: tuple[str, ...]
     guarantee: Guarantee
     certificates: tuple[Certificate, ...]
     description: Mapping[str, Any]
     level: float
     receipt: Receipt | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.rows[0])
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -74,7 +73,7 @@ class TableAnswer:
         return json.dumps({"rows": [dict(row) for row in self.rows], "certificate": self.certificate}, indent=2)
 
     def __str__(self) -> str:
-        cells = [self.columns, *([_text(row[name]) for name in self.columns] for row in self.rows[:50])]
+        cells = [list(self.columns), *([_text(row[name]) for name in self.columns] for row in self.rows[:50])]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         more = [] if len(self.rows) <= 50 else [f"... {len(self.rows) - 50} more rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise.engines import engine_name
+from lessnoise.engines import distinct_keys, engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
-from lessnoise.query import ROW, Axis, Grouped, Unit
-from lessnoise.release import Payment
-from lessnoise.table.aggregates import Aggregate
-from lessnoise.table.answer import TableAnswer, ends, labels
+from lessnoise.mechanism import Geometric
+from lessnoise.noise import Stream
+from lessnoise.query import ROW, ROWS, Axis, Grouped, Unit
+from lessnoise.release import Certificate, Payment
+from lessnoise.table.aggregates import COUNT, Aggregate
+from lessnoise.table.answer import STATISTIC, TableAnswer, ends, labels
 from lessnoise.table.plan import Plan, make_plan, measures_of, serves
 
 if TYPE_CHECKING:
@@ -72,11 +75,23 @@ class Table:
         """Groups by one or several columns, with public ``keys``, or even ``bins`` in ``bounds``, or ``edges``.
 
         For several columns pass ``keys={"city": [...], "sex": [...]}``, or an :class:`~lessnoise.Axis` for each.
+        Without keys, the keys of one column are private, too: those whose noisy count is beyond what noise alone can
+        reach are released, with that count (Desfontaines, Voss, Gipson & Mandayam 2022).
         """
         if not by:
             raise InvalidInput(
                 "group_by() names no column: pass one, such as group_by('city', keys=['Oslo', 'Bergen'])."
             )
+        if (
+            len(by) == 1
+            and isinstance(by[0], str)
+            and keys is None
+            and bins is None
+            and bounds is None
+            and edges is None
+        ):
+            self._check_unknown(by[0])
+            return TableGroups(self, (), by[0])
         axes = []
         for column in by:
             if isinstance(column, Axis):
@@ -91,6 +106,18 @@ class Table:
             axes.append(Axis(column, keys=own, bins=bins, bounds=bounds, edges=edges))  # type: ignore[arg-type]
         return TableGroups(self, tuple(axes))
 
+    def _check_unknown(self, column: str) -> None:
+        validation.text("column", column)
+        if self.unit.rows > 1:
+            raise InvalidInput(
+                f"keys=None with max_rows={self.unit.rows}: private keys are for units of one row so far; pass keys, "
+                "or max_rows=1."
+            )
+        if Neighbours.of(self.neighbours) is not Neighbours.ADD_REMOVE:
+            raise InvalidInput(
+                "keys=None with neighbours='replace': private keys are for added or removed units; pass keys."
+            )
+
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of all rows."""
         return TableGroups(self, ()).aggregate(*aggregates)
@@ -102,6 +129,7 @@ class TableGroups:
 
     table: Table
     axes: tuple[Axis, ...]
+    unknown: str | None = None
 
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of every group, each from :func:`lessnoise.count`, :func:`lessnoise.mean` and the like."""
@@ -115,7 +143,7 @@ class TableGroups:
         names = [name for one in aggregates for name in one.names]
         if len(set(names)) < len(names):
             raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")
-        return TableQuestion(self.table, self.axes, aggregates)
+        return TableQuestion(self.table, self.axes, aggregates, self.unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,11 +153,19 @@ class TableQuestion:
     table: Table
     axes: tuple[Axis, ...]
     aggregates: tuple[Aggregate, ...]
+    unknown: str | None = None
 
     @property
     def query(self) -> Grouped:
-        """One pass over the rows for all measures."""
-        return Grouped(self.axes, measures_of(self.aggregates))
+        """One pass over the rows for all measures; private keys are stood for by two that nobody has."""
+        if self.unknown is None:
+            return Grouped(self.axes, measures_of(self.aggregates))
+        return self._with_keys(("0", "1"))
+
+    def _with_keys(self, keys: Sequence[Any]) -> Grouped:
+        assert self.unknown is not None
+        counted = self.aggregates if any(one.kind == "count" for one in self.aggregates) else (*self.aggregates, COUNT)
+        return Grouped((Axis(self.unknown, keys=tuple(keys)),), measures_of(counted))
 
     @property
     def rules(self) -> list[str]:
@@ -155,7 +191,8 @@ class TableQuestion:
     ) -> Plan:
         """Which noise each statistic gets, without touching the data. ``weights``: one for each aggregate."""
         relation = Neighbours.of(self.table.neighbours)
-        return make_plan(self.query, self.aggregates, epsilon, delta, self.table.unit, relation, weights, level)
+        arguments = (epsilon, delta, self.table.unit, relation, weights, level)
+        return make_plan(self.query, self.aggregates, *arguments, unknown=self.unknown is not None)
 
     def release(
         self,
@@ -185,15 +222,23 @@ class TableQuestion:
             )
         if ledger is not None and not ledger.affords(together, partition=partition):
             ledger.spend(together, partition=partition)  # raises with the reason, before the data is read
-        answer = plan.query.answer(
+        query = plan.query
+        if self.unknown is not None:
+            query = self._with_keys(distinct_keys(self.unknown, table.data, table.engine) or ("0",))
+        answer = query.answer(
             table.data, neighbours=table.neighbours, unit=table.unit, engine=table.engine, progress=progress
         )
         with Payment(ledger) as payment:
             payment.spend(together, partition)
-            released = [(part, _released(part, answer.value, generator)) for part in plan.parts]
-            rows = tuple(self._rows(plan, [(part, noisy) for part, (noisy, _) in released]))
-        certificates = tuple(certificate for _, (_, certificate) in released)
-        return TableAnswer(rows, guarantee, certificates, self.description(), plan.level, payment.receipt)
+            groups = labels([(axis.column, _places(axis)) for axis in query.axes])
+            if self.unknown is None:
+                released = [(part, *_released(part, answer.value, generator)) for part in plan.parts]
+            else:
+                released, groups = _selected(plan, answer.value, groups, generator)
+            rows = tuple(self._rows(plan.level, groups, [(part, noisy) for part, noisy, _ in released]))
+        certificates = tuple(certificate for *_, certificate in released)
+        columns = (*(axis.column for axis in query.axes), *STATISTIC)
+        return TableAnswer(rows, columns, guarantee, certificates, self.description(), plan.level, payment.receipt)
 
     def description(self) -> dict[str, Any]:
         """What was asked, of what, by which rules; plain values, ready for JSON."""
@@ -208,19 +253,23 @@ class TableQuestion:
             "sensitivity": "follows from the query: what one unit can change is computed from bounds, keys and unit",
         }
 
-    def _rows(self, plan: Plan, released: list[tuple[Part, Array]]) -> Iterator[dict[str, Any]]:
+    def _rows(
+        self, level: float, groups: list[dict[str, object]], released: list[tuple[Part, Array]]
+    ) -> Iterator[dict[str, Any]]:
         """One row for each group and statistic, in the order of the question."""
+        if not groups:
+            return
         rng = np.random.default_rng()
         found: dict[Aggregate, tuple[Array, Array, Array]] = {}
         for part, noisy in released:
             draws = _DRAWS if part.measure.kind != "cells" else _SLOW_DRAWS
-            possible = noisy - part.noise(plan.query.groups, draws, rng)
+            possible = noisy - part.noise(len(groups), draws, rng)
             for one in self.aggregates:
                 if serves(part.measure, one):
                     value = one.estimate(part.measure, noisy)
-                    low, high = ends(one.estimate(part.measure, possible), plan.level)
+                    low, high = ends(one.estimate(part.measure, possible), level)
                     found[one] = (value, low - one.resolution, high + one.resolution)
-        for group, label in enumerate(labels([(axis.column, _places(axis)) for axis in self.axes])):
+        for group, label in enumerate(groups):
             for one in self.aggregates:
                 for place, name in enumerate(one.names):
                     middle, lower, upper = (float(numbers[group, place]) for numbers in found[one])
@@ -232,6 +281,31 @@ def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tupl
     made = part.mechanism.release(value[:, part.where].reshape(part.mechanism.shape), rng)
     groups = len(value)
     return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
+
+
+def _selected(
+    plan: Plan, value: Array, groups: list[dict[str, object]], rng: np.random.Generator | None
+) -> tuple[list[tuple[Part, Array, Any]], list[dict[str, object]]]:
+    """The keys whose noisy count is beyond all that noise can make of nothing, and what is released of them.
+
+    A key that nobody has would stay below with certainty, so that it makes no difference that it gets no noise.
+    """
+    counting = next(part for part in plan.parts if part.measure == ROWS)
+    law = counting.mechanism.law
+    assert isinstance(law, Geometric)
+    assert law.reach is not None
+    every = dataclasses.replace(counting, mechanism=dataclasses.replace(counting.mechanism, shape=(len(value),)))
+    counts, _ = _released(every, value, rng)
+    kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
+    found = []
+    for part in plan.parts if len(kept) else ():
+        size = len(kept) * part.measure.width
+        own = dataclasses.replace(part, mechanism=dataclasses.replace(part.mechanism, shape=(size,)))
+        if part is counting:  # drawn already; the certificate does not tell how many keys there were
+            found.append((own, counts[kept], Certificate.of(own.mechanism, Stream.of(rng))))
+        else:
+            found.append((own, *_released(own, value[kept], rng)))
+    return found, [groups[place] for place in kept]
 
 
 def _places(axis: Axis) -> list[object]:
