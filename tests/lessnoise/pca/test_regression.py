@@ -144,7 +144,8 @@ def test_intervals_widen_with_their_level_and_shrink_with_epsilon(rows):
 @pytest.mark.parametrize("count", [1, 2, 30])
 def test_few_rows_give_a_line_and_no_knowledge(rows, count, neighbours):
     x, y = rows
-    fitted = PrivateLinearRegression(neighbours=neighbours, **BUDGET, **LIMITS).fit(x[:count], y[:count])
+    line = PrivateLinearRegression(neighbours=neighbours, random_state=count, **BUDGET, **LIMITS)
+    fitted = line.fit(x[:count], y[:count])
     assert np.isfinite(fitted.predict(x)).all()
     assert fitted.ridge_ > 0.0
     assert np.isinf(fitted.confidence_intervals().coef).all()
@@ -153,7 +154,8 @@ def test_few_rows_give_a_line_and_no_knowledge(rows, count, neighbours):
 
 def test_collinear_features_are_not_known(rows):
     x, y = rows
-    fitted = PrivateLinearRegression(bounds=(-100, 100), target_bounds=(-10, 10), **BUDGET).fit(x[:, [1, 1]], y)
+    limits = {"bounds": (-100, 100), "target_bounds": (-10, 10)}
+    fitted = PrivateLinearRegression(random_state=0, **BUDGET, **limits).fit(x[:, [1, 1]], y)
     assert fitted.ridge_ > 0.0
     assert np.isinf(fitted.confidence_intervals().coef).all()
     assert np.abs(fitted.predict(x[:, [1, 1]]) - y).mean() < 5.0
