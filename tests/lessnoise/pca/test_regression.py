@@ -13,6 +13,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import lessnoise as ln
 from lessnoise import PrivateLinearRegression
 from lessnoise.mechanism.mechanism import Mechanism
+from lessnoise.pca.layout import COUNT_WEIGHT, MEAN_WEIGHT
+from lessnoise.pca.scaled_rows import target_weight
 
 LIMITS = {"bounds": ([0, -100], [1, 100]), "target_bounds": (-10, 10)}
 BUDGET = {"epsilon": 1, "delta": 1e-6}
@@ -264,6 +266,12 @@ def test_the_certificate_is_the_releases_own(rows):
     assert stored["guarantee"]["delta"] <= 1e-7
     assert stored["mechanism"]["neighbours"] == "add/remove"
     assert fitted.guarantee_ == fitted.certificate_.guarantee
+    used = fitted.certificate_.mechanism
+    assert 0.9e-7 < used.delta(0.5).lower <= used.delta(0.5).upper <= 1e-7  # the promise is kept, and no noise wasted
+    squared = 2 + target_weight(2) ** 2  # of a row in a corner of its bounds
+    weights = 1 + MEAN_WEIGHT**2 + COUNT_WEIGHT**2
+    assert used.sensitivity == pytest.approx(squared * weights**0.5, rel=1e-5)
+    assert used.shape == (6 + 3 + 1,)  # half a matrix of three columns, their sums, and a count
     seeded = PrivateLinearRegression(random_state=0, **BUDGET, **LIMITS).fit(*rows)
     assert seeded.certificate_.private is False
 
