@@ -64,6 +64,21 @@ class Unit:
         """Plain values, ready for JSON; the key stays behind."""
         return {"id": self.id, "max_rows": self.max_rows}
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Unit:
+        """The inverse of :meth:`to_dict`, with a fresh key."""
+        return cls(**validation.fields(values, ("id", "max_rows"), "unit"))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Which rows of users are dropped, in words for a certificate."""
+        if self.id is None:
+            return ()
+        return (
+            f"A row without an id in {self.id!r} is dropped.",
+            f"Of a user with more than {self.rows} rows that count, {self.rows} are chosen at random.",
+        )
+
     def chosen(self, ids: Sequence[object] | NDArray[Any], order: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
         """Positions of the rows that are used: at most ``max_rows`` of each id.
 
