@@ -161,6 +161,8 @@ def _keys(text: str) -> tuple[str, ...] | tuple[int, ...]:
     A key between double quotes is a text, and may hold commas; a double quote in it is written twice.
     """
     parts = re.findall(r'(?:^|,)("(?:[^"]|"")*"(?=,|$)|[^,]*)', text)
+    if not all(parts):
+        raise InvalidInput(f'keys={shown(text)} has an empty key: write keys with commas between them, or "" for one.')
     if all(re.fullmatch("0|-?[1-9][0-9]*", part) for part in parts):
         return tuple(map(int, parts))
     quoted = [len(part) > 1 and part[0] == part[-1] == '"' for part in parts]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from lessnoise._display import Shown
 from lessnoise._later import later
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.mechanism import BEST
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lessnoise.query.base import Query
     from lessnoise.query.unit import Unit
     from lessnoise.release import Release
+
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class Asked:
         }
 
     def __str__(self) -> str:
-        return f"{type(self.query).__name__} of {', '.join(map(repr, self.query.columns))}"
+        names = list(map(shown, self.query.columns[:_MOST_NAMES]))
+        more = ", ..." if len(self.query.columns) > _MOST_NAMES else ""
+        return f"{type(self.query).__name__} of {', '.join(names)}{more}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

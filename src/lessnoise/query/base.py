@@ -267,7 +267,10 @@ def _plain(value: object) -> object:
 
 
 def _tuples(value: object) -> Any:  # noqa: ANN401
-    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+    """A list, or a list of lists, as tuples."""
+    return (
+        tuple(tuple(each) if isinstance(each, list) else each for each in value) if isinstance(value, list) else value
+    )
 
 
 def column_names(names: object, name: str = "columns") -> tuple[str, ...]:

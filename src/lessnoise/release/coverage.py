@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.mechanism import Hierarchy, changes_words
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def check_covers(mechanism: Mechanism, asked: Asked) -> None:
         )
     if mechanism.law.integer and not asked.query.integer:
         raise InvalidInput(
-            f"mechanism={mechanism.name!r} adds integers, but the answer ({asked}) need not be whole: use noise for "
-            "real values, such as least-noise."
+            f"mechanism={shown(mechanism.name)} adds integers, but the answer ({asked}) need not be whole: use noise "
+            "for real values, such as least-noise."
         )
     if not covers(mechanism, asked):
         raise InvalidInput(
