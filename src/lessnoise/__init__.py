@@ -57,6 +57,7 @@ from lessnoise.mechanism import (
 )
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
+from lessnoise.table import Table, TableAnswer, count, mean, quantiles, sum, variance  # noqa: A004
 from lessnoise.tasks import HistogramRelease, private_histogram
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ __all__ = [
     "Request",
     "Shells",
     "Sum",
+    "Table",
+    "TableAnswer",
     "Unit",
     "Verdict",
     "Wishart",
@@ -115,6 +118,7 @@ __all__ = [
     "compose",
     "correlated_gaussian",
     "correlated_radial",
+    "count",
     "dawa",
     "discrete_gaussian",
     "generalized_gaussian",
@@ -125,15 +129,19 @@ __all__ = [
     "learn",
     "least_noise",
     "loss_lower_bound",
+    "mean",
     "mgm",
     "mod_sulq",
     "mvg",
     "norm_radial",
     "private_histogram",
     "product_noise",
+    "quantiles",
     "r1smg",
     "radial",
     "shells",
+    "sum",
+    "variance",
     "wishart",
     "worst_neighbour",
     "zhao_gaussian",

@@ -45,11 +45,14 @@ REQUESTS = tuple(
 )
 
 
+TOGETHER = Request(1.0, 1e-3, None, (5,), changes=changes.counts(3, per_cell=1))
+
+
 def catalogue_examples():
     """One description of every entry, or of each kind of law that it gives."""
     found = {}
     for name, entry in CATALOGUE.items():
-        for request in REQUESTS:
+        for request in (*REQUESTS, TOGETHER):
             try:
                 built = entry.build(request)
             except ln.LessnoiseError:

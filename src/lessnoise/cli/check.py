@@ -34,10 +34,11 @@ def check(mechanism: MechanismName, request: Request, json: AsJson = False) -> N
     else:
         source = built.claim.source if built.claim is not None else ""
         shape = "x".join(map(str, request.shape))
+        change = f"sensitivity {request.sensitivity:g}" if request.changes is None else f"changes: {request.changes}"
         word = "holds" if verdict.holds else "FAILS" if verdict.refuted else "is not proved"
         print_facts(
             [
-                ("mechanism", f"{built.name}, shape {shape}, sensitivity {request.sensitivity:g}"),
+                ("mechanism", f"{built.name}, shape {shape}, {change}"),
                 ("claim", f"{verdict.claimed}  ({source})"),
                 ("exact delta", f"{verdict.exact} at epsilon = {verdict.claimed.epsilon:g}"),
                 ("exact epsilon", f"{exact_epsilon} at delta = {verdict.claimed.delta:g}"),

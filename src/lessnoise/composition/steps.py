@@ -90,14 +90,18 @@ def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
     if single is not None:
         return delta_of(single.law, single.dimension, single.shift, epsilon)
     known = _known(steps)
-    return accountant_of(steps).delta(epsilon) if known is None else known.delta(epsilon)
+    found = accountant_of(steps).delta(epsilon) if known is None else known.delta(epsilon)
+    basic = basic_guarantee(steps)
+    upper = min(found.upper, basic[1]) if epsilon >= basic[0] else found.upper
+    return Bracket(min(found.lower, upper), upper)
 
 
 @functools.lru_cache(maxsize=256)
 @computable
 def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
     """Whether all steps together are proved to be (epsilon, delta)-DP."""
-    if epsilon >= pure_epsilon(steps):
+    basic = basic_guarantee(steps)
+    if epsilon >= pure_epsilon(steps) or (epsilon >= basic[0] and delta >= basic[1]):
         return True
     if delta > 0.0 and _known(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
         return True
@@ -116,7 +120,36 @@ def epsilon_of_steps(steps: tuple[Step, ...], delta: float) -> Bracket:
         return epsilon_of(single.law, single.dimension, single.shift, delta)
     known = _known(steps)
     found = accountant_of(steps).epsilon(delta) if known is None else known.epsilon(delta)
-    return Bracket(min(found.lower, pure), min(found.upper, pure))
+    basic = basic_guarantee(steps)
+    upper = min(found.upper, pure, basic[0] if basic[1] <= delta else math.inf)
+    return Bracket(min(found.lower, upper), upper)
+
+
+def basic_guarantee(steps: tuple[Step, ...]) -> tuple[float, float]:
+    """Epsilons and deltas, each added up: sharp where losses are all or nothing, as no lattice of losses can be.
+
+    Infinite if some step has no epsilon of its own: pure steps have, and integers that end somewhere.
+    """
+    epsilon = math.fsum(step.times * (own_epsilon(step.law, step.shift) or step.pure_epsilon) for step in steps)
+    if epsilon == math.inf:
+        return math.inf, 1.0
+    deltas = [
+        step.times * delta_of(step.law, step.dimension, step.shift, own).upper
+        for step in steps
+        if (own := own_epsilon(step.law, step.shift)) is not None
+    ]
+    return epsilon * (1.0 + 1e-15), min(math.fsum(deltas) * (1.0 + 1e-15), 1.0)
+
+
+@functools.singledispatch
+def own_epsilon(law: Law, shift: float | Moves) -> float | None:
+    """The epsilon of a law that is not pure, beyond which next to nothing is lost."""
+    return None
+
+
+@own_epsilon.register(Geometric)
+def _(law: Geometric, shift: float | Moves) -> float | None:
+    return law.rate if shift == 1.0 and law.reach is not None else None
 
 
 @offers("delta of entries")

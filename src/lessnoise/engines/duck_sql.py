@@ -6,7 +6,7 @@ import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lessnoise.query import CLAMP, NUMBER, Axis, Gram, Histogram, Mean, Presence, SecondMoments
+from lessnoise.query import CLAMP, NUMBER, Axis, Gram, Grouped, Histogram, Mean, Presence, SecondMoments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,12 @@ def _(query: Gram) -> str:
 @counted.register
 def _(query: Histogram) -> str:
     return " AND ".join(_inside(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True))
+
+
+@counted.register
+def _(query: Grouped) -> str:
+    places = dict(zip(query.columns, _columns(query), strict=True))
+    return " AND ".join(_inside(axis, places[axis.column]) for axis in query.axes) or "true"
 
 
 def _all_are(test: str, query: Query) -> str:

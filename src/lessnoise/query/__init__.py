@@ -17,6 +17,7 @@ from lessnoise.query.columns import (
     wrong_kind,
 )
 from lessnoise.query.gram import Gram, SecondMoments
+from lessnoise.query.grouped import ROWS, Grouped, Measure
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
 from lessnoise.query.unit import ROW, Unit
@@ -28,13 +29,16 @@ __all__ = [
     "NUMBER",
     "OTHER",
     "ROW",
+    "ROWS",
     "TEXT",
     "Answer",
     "Asked",
     "Axis",
     "Gram",
+    "Grouped",
     "Histogram",
     "Mean",
+    "Measure",
     "Presence",
     "Query",
     "SecondMoments",

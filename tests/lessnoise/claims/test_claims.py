@@ -165,6 +165,8 @@ def test_plans_and_checks_of_counts_have_the_integer_laws(relation, integers):
     for name in (*integers, "laplace", "least-noise"):
         assert rows[name]["holds"], name
         assert runner.invoke(app, ["check", name, *setting, "--json"]).exit_code == 0
+    words = runner.invoke(app, ["check", "geometric", *setting]).stdout
+    assert f"geometric, shape 50, changes: at most 1 row, {relation}" in words
 
 
 @pytest.mark.slow

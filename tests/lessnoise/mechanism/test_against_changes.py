@@ -136,11 +136,10 @@ def test_a_certificate_is_computed_again_for_the_set_it_names():
 def test_a_ledger_charges_the_set(tmp_path):
     changes = sets.counts(neighbours="replace")
     mechanism = ln.least_noise(epsilon=0.5, delta=1e-7, shape=20, changes=changes)
-    with ln.Ledger.open(tmp_path / "a.ledger", epsilon=2, delta=1e-6, neighbours="replace") as ledger:
-        for _ in range(3):
-            mechanism.release(np.zeros(20, dtype=int), ledger=ledger)
-        spent = ledger.spent()
-    assert spent.upper == pytest.approx(mechanism.repeat(3).epsilon(1e-6).upper, rel=1e-2)
+    ledger = ln.Ledger.open(tmp_path / "a.ledger", epsilon=2, delta=1e-6, neighbours="replace")
+    for _ in range(3):
+        mechanism.release(np.zeros(20, dtype=int), ledger=ledger)
+    assert ledger.spent().upper == pytest.approx(mechanism.repeat(3).epsilon(1e-6).upper, rel=1e-2)
 
 
 def test_compositions_count_the_entries_of_independent_noise():

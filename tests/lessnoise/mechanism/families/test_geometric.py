@@ -210,7 +210,6 @@ def test_descriptions_survive_json_and_compose():
     ("options", "words"),
     [
         ({"epsilon": 0.0}, "epsilon=0"),
-        ({"epsilon": 1e4}, "rate=10000"),
         ({"delta": 1.0}, "delta=1"),
         ({"sensitivity": 0.5}, "sensitivity=0.5 is below 1"),
         ({"delta": 1e-6, "sensitivity": 2.0}, "delta=1e-06 is of use where one individual"),

@@ -98,7 +98,7 @@ def test_many_entries_at_once():
 
 def test_other_sets_are_refused():
     for changes in (ln.changes.ball(1.0), ln.changes.counts(), ln.changes.listed([[1.0, 2.0]])):
-        with pytest.raises(InvalidInput, match="neither an l-infinity ball nor a corner"):
+        with pytest.raises(InvalidInput, match="neither a box nor a corner"):
             norm_radial(epsilon=1, delta=1e-6, shape=2, changes=changes)
     with pytest.raises(InvalidInput, match="replaced individual"):
         norm_radial(epsilon=1, delta=1e-6, shape=2, changes=CORNER, neighbours="replace")

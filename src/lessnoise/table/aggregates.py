@@ -1,0 +1,154 @@
+"""What can be asked of the rows of a table or of its groups: frozen descriptions, and estimates from releases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise._common import settle
+from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
+from lessnoise.query import CLAMP, ROWS, Axis, Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessnoise._common import Array
+
+BINS = 128
+"""Cells of the distribution from which quantiles are read, unless the caller says otherwise."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One statistic of a group. Build one with :func:`count`, :func:`mean` and the other functions of this module."""
+
+    kind: str
+    column: str | None = None
+    bounds: tuple[float, float] | None = None
+    probabilities: tuple[float, ...] = ()
+    bins: int = 0
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            validation.text("column", self.column)
+            settle(self, bounds=Measure("total", self.column, self.bounds).bounds)
+            if self.bounds is None:
+                raise InvalidInput(
+                    f"bounds=None of {self.kind} of {shown(self.column)}: pass (lowest, highest), known without "
+                    "looking at the data."
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the numbers that it gives for each group."""
+        if self.kind == "quantiles":
+            return [f"{p:g} quantile of {self.column}" for p in self.probabilities]
+        return [self.kind if self.column is None else f"{self.kind} of {self.column}"]
+
+    @property
+    def measure(self) -> Measure:
+        """What must be measured for it."""
+        if self.kind == "count":
+            return ROWS
+        assert self.column is not None
+        if self.kind == "sum":
+            return Measure("total", self.column, self.bounds)
+        if self.kind == "quantiles":
+            return Measure("cells", axis=Axis(self.column, bounds=self.bounds, bins=self.bins, outside=CLAMP))
+        return Measure("moments", self.column, self.bounds, degree=1 if self.kind == "mean" else 2)
+
+    def estimate(self, measure: Measure, noisy: Array) -> Array:
+        """From the measure's noisy numbers, along the last axis, to the aggregate's: post-processing."""
+        if self.kind == "count":
+            return noisy
+        if self.kind == "sum":
+            return noisy * measure.unit
+        assert self.bounds is not None
+        low, high = self.bounds
+        if self.kind == "quantiles":
+            return low + (high - low) * _quantiles(noisy, self.probabilities)
+        # Bernstein polynomials of degree d: n = sum of all, sum of t = sum of i b_i/d, sum of t^2 for d = 2 is b_2.
+        rows = np.maximum(noisy.sum(axis=-1), 1.0)
+        degree = measure.degree
+        mean = np.clip(noisy @ (np.arange(degree + 1.0) / degree) / rows, 0.0, 1.0)
+        if self.kind == "mean":
+            return np.asarray(low + (high - low) * mean)[..., np.newaxis]
+        spread = np.clip(noisy[..., 2] / rows - mean**2, 0.0, 0.25)
+        return np.asarray((high - low) ** 2 * spread)[..., np.newaxis]
+
+    def precision(self) -> float:
+        """The deviation of its error at epsilon 1, in its own range, but for the number of rows: for the split."""
+        if self.kind == "quantiles":
+            return float(math.sqrt(2.0) * math.log2(max(self.bins, 2)) ** 1.5)
+        return {"count": 1.36, "sum": math.sqrt(2.0), "mean": 1.0, "variance": 2.0}[self.kind]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON."""
+        values: dict[str, object] = {"aggregate": self.kind}
+        if self.column is not None and self.bounds is not None:
+            values |= {"column": self.column, "bounds": list(self.bounds)}
+        if self.kind == "quantiles":
+            values |= {"probabilities": list(self.probabilities), "bins": self.bins}
+        return values
+
+
+def _quantiles(cells: Array, probabilities: tuple[float, ...]) -> Array:
+    """Where the distribution function reaches the probabilities, as shares of the range; linear within a cell.
+
+    Cells below 0 count as 0, and the function never falls, so that the quantiles are in order.
+    """
+    kept = np.maximum(cells, 0.0)
+    totals = np.cumsum(kept, axis=-1)
+    size = cells.shape[-1]
+    flat, heights = totals.reshape(-1, size), kept.reshape(-1, size)
+    found = np.empty((len(flat), len(probabilities)))
+    for row, (total, height) in enumerate(zip(flat, heights, strict=True)):
+        for place, probability in enumerate(probabilities):
+            goal = probability * total[-1]
+            cell = min(int(np.searchsorted(total, goal)), size - 1)
+            below = total[cell] - height[cell]
+            share = (goal - below) / height[cell] if height[cell] > 0.0 else 0.5
+            found[row, place] = (cell + min(max(share, 0.0), 1.0)) / size if total[-1] > 0.0 else probability
+    return found.reshape(*cells.shape[:-1], len(probabilities))
+
+
+def count() -> Aggregate:
+    """How many rows.
+
+    >>> count().names
+    ['count']
+    """
+    return Aggregate("count")
+
+
+def sum(column: str, bounds: tuple[float, float]) -> Aggregate:  # noqa: A001
+    """The sum of a column, clipped to its ``bounds``, which are known without looking at the data."""
+    return Aggregate("sum", column, bounds)
+
+
+def mean(column: str, bounds: tuple[float, float]) -> Aggregate:
+    """The mean of a column, clipped to its ``bounds``; sum and number of rows share one release."""
+    return Aggregate("mean", column, bounds)
+
+
+def variance(column: str, bounds: tuple[float, float]) -> Aggregate:
+    """The variance of a column, clipped to its ``bounds``; a mean of the same column comes from the same release."""
+    return Aggregate("variance", column, bounds)
+
+
+def quantiles(column: str, probabilities: Sequence[float], bounds: tuple[float, float], bins: int = BINS) -> Aggregate:
+    """Quantiles of a column, all from one private distribution over ``bins`` even cells of the ``bounds``.
+
+    >>> quantiles("age", [0.25, 0.5, 0.75], bounds=(0, 120)).names
+    ['0.25 quantile of age', '0.5 quantile of age', '0.75 quantile of age']
+    """
+    given = (probabilities,) if isinstance(probabilities, (int, float)) else tuple(probabilities)
+    if not given:
+        raise InvalidInput("probabilities=() is empty: pass numbers between 0 and 1, such as (0.25, 0.5, 0.75).")
+    checked = tuple(validation.probability(f"probabilities[{i}]", p) for i, p in enumerate(given))
+    return Aggregate("quantiles", column, bounds, checked, validation.whole_number("bins", bins, 2))

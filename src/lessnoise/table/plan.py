@@ -1,0 +1,156 @@
+"""Which noise each measure gets, and which share of the budget: decided before any data is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.composition import compose
+from lessnoise.errors import InvalidInput
+from lessnoise.mechanism import Mechanism, draw_noise, hb, least_noise, prepare_noise
+from lessnoise.noise import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessnoise._common import Array
+    from lessnoise.composition import Composition
+    from lessnoise.guarantees import Neighbours
+    from lessnoise.query import Grouped, Measure, Unit
+    from lessnoise.table.aggregates import Aggregate
+
+_FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribution function
+
+
+@dataclass(frozen=True)
+class Part:
+    """One measure, what is read from it, its place in the answer, and the mechanism that releases it."""
+
+    measure: Measure
+    aggregates: tuple[Aggregate, ...]
+    where: slice
+    mechanism: Mechanism
+
+    def noise(self, groups: int, draws: int, rng: np.random.Generator) -> Array:
+        """Draws of the noise alone, for intervals: (draws, groups, numbers)."""
+        law, shape = self.mechanism.law, (groups, self.measure.width)
+        if law.kind in ("laplace", "geometric", "discrete-power", "generalized-gaussian", "discrete-gaussian"):
+            flat = draw_noise(law, (draws * math.prod(shape),), rng)  # independent entries
+            return flat.reshape(draws, *shape).astype(np.float64)
+        each = [
+            prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)
+        ]
+        return np.stack(each).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every release that answers the questions, and what all of them cost together."""
+
+    query: Grouped
+    parts: tuple[Part, ...]
+    epsilon: float
+    delta: float
+    level: float
+
+    @property
+    def composition(self) -> Composition:
+        """All releases together: what is paid."""
+        return compose(*(part.mechanism for part in self.parts))
+
+    def rows(self) -> list[dict[str, object]]:
+        """What is released with which noise, one row for each measure."""
+        found = []
+        for part in self.parts:
+            claim = part.mechanism.claim
+            assert claim is not None
+            found.append(
+                {
+                    "answers": ", ".join(name for one in part.aggregates for name in one.names),
+                    "mechanism": f"{part.mechanism.name} ({part.mechanism.law.kind})",
+                    "epsilon": claim.epsilon,
+                    "noise sd": part.mechanism.standard_deviation * part.measure.unit,
+                }
+            )
+        return found
+
+    def __str__(self) -> str:
+        lines = [
+            f"{row['answers']}: epsilon {row['epsilon']:.4g}, {row['mechanism']}, noise sd {row['noise sd']:.4g}"
+            for row in self.rows()
+        ]
+        return "\n".join(lines)
+
+
+def make_plan(
+    query: Grouped,
+    aggregates: Sequence[Aggregate],
+    epsilon: float,
+    delta: float,
+    unit: Unit,
+    neighbours: Neighbours,
+    weights: Sequence[float] | None,
+    level: float,
+) -> Plan:
+    """Shares such that every answer has the same relative precision, times its weight."""
+    epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
+    level = validation.probability("level", level)
+    weighed = _weights(aggregates, weights)
+    needs = []
+    for measure, where in query.places():
+        answers = [one for one, _ in weighed if serves(measure, one)]
+        need = max(one.precision() * weight for one, weight in weighed if serves(measure, one))
+        needs.append((measure, where, answers, need))
+    total = math.fsum(need for *_, need in needs)
+    parts = []
+    for measure, where, served, need in needs:
+        share = need / total
+        target = {
+            "epsilon": math.nextafter(epsilon * share * (1.0 - 1e-12), 0.0),
+            "delta": delta * share * (1.0 - 1e-9),
+        }
+        parts.append(Part(measure, tuple(served), where, _mechanism(query, measure, unit, neighbours, **target)))
+    return Plan(query, tuple(parts), epsilon, delta, level)
+
+
+def measures_of(aggregates: Sequence[Aggregate]) -> tuple[Measure, ...]:
+    """Each measure once; a mean takes the moments of a variance of the same column."""
+    found: list[Measure] = []
+    for measure in sorted((one.measure for one in aggregates), key=lambda measure: -measure.degree):
+        if not any(_covers(known, measure) for known in found):
+            found.append(measure)
+    return tuple(found)
+
+
+def serves(measure: Measure, aggregate: Aggregate) -> bool:
+    """Whether an aggregate is read from this measure."""
+    return _covers(measure, aggregate.measure)
+
+
+def _covers(known: Measure, wanted: Measure) -> bool:
+    if known.kind == "moments" and wanted.kind == "moments":
+        return replace(known, degree=wanted.degree) == wanted and known.degree >= wanted.degree
+    return known == wanted
+
+
+def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -> list[tuple[Aggregate, float]]:
+    if weights is None:
+        return [(one, 1.0) for one in aggregates]
+    if len(weights) != len(aggregates):
+        raise InvalidInput(f"weights has length={len(weights)} for {len(aggregates)} aggregates: pass one each.")
+    checked = [validation.positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
+    return list(zip(aggregates, checked, strict=True))
+
+
+def _mechanism(
+    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
+) -> Mechanism:
+    shape, changes = (query.groups * measure.width,), measure.changes(query.groups, unit.rows, neighbours)
+    if measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
+        size = changes.norm(1, math.prod(shape))
+        return hb(epsilon=epsilon, shape=shape, l1_sensitivity=size, neighbours=neighbours)
+    return least_noise(epsilon=epsilon, delta=delta, shape=shape, changes=changes, neighbours=neighbours)

@@ -1,0 +1,240 @@
+"""A table of private rows, and questions to it: groups, aggregates, a plan, a release."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise.engines import engine_name
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import shown
+from lessnoise.query import ROW, Axis, Grouped, Unit
+from lessnoise.release import Payment
+from lessnoise.table.aggregates import Aggregate
+from lessnoise.table.answer import TableAnswer, ends, labels
+from lessnoise.table.plan import Plan, make_plan, measures_of, serves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lessnoise._common import Array, Progress
+    from lessnoise.ledger import Ledger
+    from lessnoise.table.plan import Part
+
+_DRAWS, _SLOW_DRAWS = 1000, 200  # of the noise, for intervals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Rows that one release protects: a file, a data frame, Arrow, DuckDB, Spark, Dask or PostgreSQL.
+
+    ``unit`` says whose data is protected: one row, or a user with at most so many rows. Nothing is read before a
+    release, and nothing of the data is kept.
+
+    >>> import lessnoise as ln
+    >>> people = Table({"city": ["Oslo", "Bergen", "Oslo"] * 400, "age": [30.0, 40.0, 50.0] * 400})
+    >>> by_city = people.group_by("city", keys=["Oslo", "Bergen"])
+    >>> answer = by_city.aggregate(ln.count(), ln.mean("age", bounds=(0, 100))).release(epsilon=1, delta=1e-6)
+    >>> answer.columns
+    ['city', 'statistic', 'value', 'lower', 'upper']
+    >>> len(answer.rows), answer.guarantee.epsilon
+    (4, 1.0)
+    """
+
+    data: Any
+    unit: Unit = ROW
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE
+    engine: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, Unit):
+            raise InvalidInput(f"unit={shown(self.unit)} is not a unit: pass lessnoise.Unit('user_id', max_rows=3).")
+        Neighbours.of(self.neighbours)
+        engine_name(self.data, self.engine)
+
+    def __repr__(self) -> str:
+        return f"Table({engine_name(self.data, self.engine)}, protects {self.unit})"
+
+    def group_by(
+        self,
+        *by: str | Axis,
+        keys: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+        bins: int | None = None,
+        bounds: tuple[float, float] | None = None,
+        edges: Sequence[float] | None = None,
+    ) -> TableGroups:
+        """Groups by one or several columns, with public ``keys``, or even ``bins`` in ``bounds``, or ``edges``.
+
+        For several columns pass ``keys={"city": [...], "sex": [...]}``, or an :class:`~lessnoise.Axis` for each.
+        """
+        if not by:
+            raise InvalidInput(
+                "group_by() names no column: pass one, such as group_by('city', keys=['Oslo', 'Bergen'])."
+            )
+        axes = []
+        for column in by:
+            if isinstance(column, Axis):
+                axes.append(column)
+                continue
+            own = keys.get(column) if isinstance(keys, dict) else keys if len(by) == 1 else None
+            if own is None and bounds is None and edges is None:
+                raise InvalidInput(
+                    f"keys=None for group_by({shown(column)}): pass the keys of its groups, which must be public, or "
+                    "bins and bounds, or edges."
+                )
+            axes.append(Axis(column, keys=own, bins=bins, bounds=bounds, edges=edges))  # type: ignore[arg-type]
+        return TableGroups(self, tuple(axes))
+
+    def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
+        """Statistics of all rows."""
+        return TableGroups(self, ()).aggregate(*aggregates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableGroups:
+    """A table in groups."""
+
+    table: Table
+    axes: tuple[Axis, ...]
+
+    def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
+        """Statistics of every group, each from :func:`lessnoise.count`, :func:`lessnoise.mean` and the like."""
+        if not aggregates:
+            raise InvalidInput("aggregate() asks for nothing: pass lessnoise.count(), say.")
+        for one in aggregates:
+            if not isinstance(one, Aggregate):
+                raise InvalidInput(
+                    f"aggregate={shown(one)} is none: pass lessnoise.count() or lessnoise.mean(...), say."
+                )
+        names = [name for one in aggregates for name in one.names]
+        if len(set(names)) < len(names):
+            raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")
+        return TableQuestion(self.table, self.axes, aggregates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableQuestion:
+    """Statistics of the groups of a table: planned before the data is read, and released in one go."""
+
+    table: Table
+    axes: tuple[Axis, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def query(self) -> Grouped:
+        """One pass over the rows for all measures."""
+        return Grouped(self.axes, measures_of(self.aggregates))
+
+    @property
+    def rules(self) -> list[str]:
+        """By which rules rows do not count, or count otherwise than they are."""
+        found = [f"rows with NULL or NaN in {axis.column!r} are left out" for axis in self.axes]
+        found += [
+            f"rows with a value of {axis.column!r} that is not among the keys or cells are left out"
+            for axis in self.axes
+            if axis.outside == "drop"
+        ]
+        for column, bounds in {one.column: one.bounds for one in self.aggregates if one.column is not None}.items():
+            found.append(f"rows with NULL or NaN in {column!r} do not count for its statistics")
+            found.append(f"values of {column!r} are clipped to {bounds}")
+        if self.table.unit.id is not None:
+            found.append(f"rows without {self.table.unit.id!r} are left out")
+            found.append(
+                f"of each {self.table.unit.id!r} at most {self.table.unit.rows} rows are used, chosen at random"
+            )
+        return found
+
+    def plan(
+        self, epsilon: float, delta: float, *, weights: Sequence[float] | None = None, level: float = 0.95
+    ) -> Plan:
+        """Which noise each statistic gets, without touching the data. ``weights``: one for each aggregate."""
+        relation = Neighbours.of(self.table.neighbours)
+        return make_plan(self.query, self.aggregates, epsilon, delta, self.table.unit, relation, weights, level)
+
+    def release(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        weights: Sequence[float] | None = None,
+        level: float = 0.95,
+        ledger: Ledger | None = None,
+        partition: str | None = None,
+        rng: np.random.Generator | None = None,
+        progress: Progress | None = None,
+    ) -> TableAnswer:
+        """Read the data once, pay once, and release every statistic with its interval."""
+        generator = validation.generator(rng)
+        if ledger is not None and generator is not None:
+            raise InvalidInput(
+                "rng= and ledger= do not go together: a seeded release is not private, so leave one of them out."
+            )
+        plan = self.plan(epsilon, delta, weights=weights, level=level)
+        table, together = self.table, plan.composition
+        guarantee = together.guarantee(plan.epsilon)
+        if guarantee.delta > plan.delta:
+            raise InvalidInput(
+                f"delta={plan.delta:g} is too small for epsilon={plan.epsilon:g}: all releases together have "
+                f"delta={guarantee.delta:.3g}; use a larger one."
+            )
+        if ledger is not None and not ledger.affords(together, partition=partition):
+            ledger.spend(together, partition=partition)  # raises with the reason, before the data is read
+        answer = plan.query.answer(
+            table.data, neighbours=table.neighbours, unit=table.unit, engine=table.engine, progress=progress
+        )
+        with Payment(ledger) as payment:
+            payment.spend(together, partition)
+            released = [(part, _released(part, answer.value, generator)) for part in plan.parts]
+            rows = tuple(self._rows(plan, [(part, noisy) for part, (noisy, _) in released]))
+        certificates = tuple(certificate for _, (_, certificate) in released)
+        return TableAnswer(rows, guarantee, certificates, self.description(), plan.level, payment.receipt)
+
+    def description(self) -> dict[str, Any]:
+        """What was asked, of what, by which rules; plain values, ready for JSON."""
+        table = self.table
+        return {
+            "query": self.query.to_dict(),
+            "aggregates": [one.to_dict() for one in self.aggregates],
+            "unit": table.unit.to_dict(),
+            "neighbours": Neighbours.of(table.neighbours).value,
+            "engine": engine_name(table.data, table.engine),
+            "rules": self.rules,
+            "sensitivity": "follows from the query: what one unit can change is computed from bounds, keys and unit",
+        }
+
+    def _rows(self, plan: Plan, released: list[tuple[Part, Array]]) -> Iterator[dict[str, Any]]:
+        """One row for each group and statistic, in the order of the question."""
+        rng = np.random.default_rng()
+        found: dict[Aggregate, tuple[Array, Array, Array]] = {}
+        for part, noisy in released:
+            draws = _DRAWS if part.measure.kind != "cells" else _SLOW_DRAWS
+            possible = noisy - part.noise(plan.query.groups, draws, rng)
+            for one in self.aggregates:
+                if serves(part.measure, one):
+                    value = one.estimate(part.measure, noisy)
+                    found[one] = (value, *ends(one.estimate(part.measure, possible), plan.level))
+        for group, label in enumerate(labels([(axis.column, _places(axis)) for axis in self.axes])):
+            for one in self.aggregates:
+                for place, name in enumerate(one.names):
+                    middle, lower, upper = (float(numbers[group, place]) for numbers in found[one])
+                    shown_as = int(middle) if one.kind == "count" and middle.is_integer() else middle
+                    yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
+
+
+def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, Any]:
+    made = part.mechanism.release(value[:, part.where].reshape(part.mechanism.shape), rng)
+    groups = len(value)
+    return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
+
+
+def _places(axis: Axis) -> list[object]:
+    """What names the cells of an axis: keys, or the interval in words."""
+    if axis.keys is not None:
+        return list(axis.keys)
+    return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(axis.cell_edges)]
