@@ -142,6 +142,11 @@ class Query(ABC):
         raise NotImplementedError
 
     @property
+    def can_be_read(self) -> bool:
+        """Whether :meth:`from_dict` makes it again from its description, so that a certificate can state it."""
+        return _KINDS.get(getattr(self, "kind", "")) is type(self)
+
+    @property
     def rules(self) -> tuple[str, ...]:
         """Which rows are dropped and what is clipped, in words for a certificate."""
         return (MISSING_DROPPED,)

@@ -91,7 +91,8 @@ def release(
     with unquoted(asked):
         integer = mechanism.law.integer
         checked = integer_array(value, mechanism.shape) if integer else validation.shaped_array(value, mechanism.shape)
-    stream, certificate = certified(mechanism, checked.dtype, rng, ledger, partition, asked)
+    stated = asked if asked is not None and asked.query.can_be_read else None
+    stream, certificate = certified(mechanism, checked.dtype, rng, ledger, partition, stated)
     if threads is not None:
         validation.whole_number("threads", threads)
     with unquoted(asked):

@@ -88,6 +88,7 @@ def test_an_answer_goes_into_no_file(protocol):
     again = pickle.loads(pickle.dumps(made, protocol))
     assert (again.value == made.value).all()
     assert again.certificate == made.certificate
+    assert USERS.key.encode() not in pickle.dumps(counted(unit=USERS).release(**TARGET), protocol)
 
 
 def test_a_value_that_the_noise_cannot_carry_is_not_quoted(ledger):
@@ -316,6 +317,19 @@ def test_the_certificate_tells_the_query_and_nothing_of_the_data():
     plain = made.certificate.mechanism.release(np.zeros((2, 2)))
     assert "query" not in plain.certificate.to_dict()
     assert "caller" in plain.certificate.assumptions[0]
+
+
+def test_a_query_that_no_reader_knows_is_covered_but_not_stated():
+    class Halved(ln.Histogram):
+        """A query of the caller's own, with another meaning than its description has."""
+
+    answer = counted(query=Halved(HISTOGRAM.axes))
+    assert not answer.query.can_be_read
+    made = answer.release(**TARGET)
+    assert made.certificate.asked is None
+    assert "caller or the query stated" in made.certificate.assumptions[0]
+    assert Certificate.from_dict(made.certificate.to_dict()) == made.certificate
+    refused(lambda: ln.laplace(epsilon=1, sensitivity=0.5, shape=(2, 2)).release(answer), "do not cover")
 
 
 @pytest.mark.parametrize("name", QUERIES)
