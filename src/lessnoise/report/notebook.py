@@ -13,6 +13,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Verdict
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism import Mechanism, changes_words
+from lessnoise.query import Answer
 from lessnoise.release import Certificate, Release
 from lessnoise.text import down, up
 
@@ -67,6 +68,18 @@ def _(shown: Mechanism) -> str:
 @to_html.register(Certificate)
 def _(shown: Certificate) -> str:
     return _box("Certificate", _certificate_rows(shown), edge=_private_edge(shown))
+
+
+@to_html.register(Answer)
+def _(shown: Answer) -> str:
+    rows = [
+        ("query", str(shown.asked)),
+        ("shape", _sizes(shown.shape)),
+        ("protects", str(shown.unit)),
+        ("one unit changes", shown.changes_words),
+        ("value", "not shown: it is the true one; release it"),
+    ]
+    return _box("Answer, not to be published", rows)
 
 
 @to_html.register(Release)
@@ -174,8 +187,10 @@ def _certificate_rows(certificate: Certificate) -> list[Cell]:
         ("private", "yes" if certificate.private else "NO: the noise came from a seeded generator"),
         ("randomness", certificate.randomness),
     ]
+    if certificate.asked is not None:
+        rows[1:1] = [("query", str(certificate.asked)), ("protects", str(certificate.asked.unit))]
     if not mechanism.law.data_dependent:
-        rows.insert(2, ("noise", f"{mechanism.standard_deviation:.5g} (standard deviation of an entry)"))
+        rows.insert(len(rows) - 3, ("noise", f"{mechanism.standard_deviation:.5g} (standard deviation of an entry)"))
     if certificate.grid is not None:
         rows.append(("grid", f"multiples of {certificate.grid:g}"))
     return rows
