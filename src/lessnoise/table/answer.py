@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise.engines import require
 from lessnoise.harmless import csv_text, shown
 
 if TYPE_CHECKING:
@@ -54,14 +55,10 @@ class TableAnswer:
 
     def to_pandas(self) -> Any:  # noqa: ANN401
         """A pandas data frame."""
-        from lessnoise.engines import require
-
         return require("pandas", "data").DataFrame(self.to_dict())
 
     def to_arrow(self) -> Any:  # noqa: ANN401
         """An Arrow table."""
-        from lessnoise.engines import require
-
         return require("pyarrow", "data").table(self.to_dict())
 
     def to_csv(self) -> str:

@@ -25,7 +25,7 @@ from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves, exact_sum, levels_of, sums_error
 from lessnoise.mechanism.counts.laplace import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon
+from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lessnoise._common import Array, Shape
+    from lessnoise.changes import Changes
     from lessnoise.mechanism.request import Relation
     from lessnoise.noise import Stream
 
@@ -239,6 +240,13 @@ def _mu(law: Hierarchy, sensitivity: float) -> float:
     """The largest l2 change of all levels together, over the standard deviation of a node."""
     halves = 1.0 if law.change == "any" else 0.5  # D^2, or 2 (D/2)^2
     return math.sqrt(law.height * halves) * sensitivity / law.scale
+
+
+@worst_of.register(Hierarchy)
+def _(law: Hierarchy, changes: Changes, dimension: int) -> float:
+    if law.change == "moved" and changes.relation is not Neighbours.REPLACE:  # half is taken away, half added
+        raise no_curve(law, changes)
+    return changes.norm(1, dimension)
 
 
 @law_delta.register(Hierarchy)
