@@ -8,6 +8,7 @@ HEAVY = {  # modules that scikit-learn, PyTorch or the compiler come with, and w
     ("lessnoise", "lessnoise.learn"),
     ("lessnoise", "lessnoise.pca"),
     ("lessnoise.pca", "lessnoise.pca.estimators"),
+    ("lessnoise.pca", "lessnoise.pca.regression"),
     ("lessnoise.noise.compiled", "lessnoise.noise.warm"),
 }
 
