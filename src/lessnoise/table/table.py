@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from lessnoise import validation
 from lessnoise.engines import engine_name
@@ -15,19 +11,19 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 from lessnoise.query import ROW, Axis, Grouped, Unit
-from lessnoise.release import Payment
 from lessnoise.table.aggregates import Aggregate
-from lessnoise.table.answer import TableAnswer, ends, labels
-from lessnoise.table.plan import Plan, make_plan, measures_of, serves
+from lessnoise.table.answer import NUMBERS
+from lessnoise.table.job import Job
+from lessnoise.table.plan import Plan, make_plan, measures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from lessnoise._common import Array, Progress
+    import numpy as np
+
+    from lessnoise._common import Progress
     from lessnoise.ledger import Ledger
-    from lessnoise.table.plan import Part
-
-_DRAWS, _SLOW_DRAWS = 1000, 200  # of the noise, for intervals
+    from lessnoise.table.answer import TableAnswer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,6 +111,11 @@ class TableGroups:
         names = [name for one in aggregates for name in one.names]
         if len(set(names)) < len(names):
             raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")
+        for axis in self.axes:
+            if axis.column in NUMBERS:
+                raise InvalidInput(
+                    f"group_by({axis.column!r}) has the name of a column of the answer: rename the column of the data."
+                )
         return TableQuestion(self.table, self.axes, aggregates)
 
 
@@ -170,13 +171,28 @@ class TableQuestion:
         progress: Progress | None = None,
     ) -> TableAnswer:
         """Read the data once, pay once, and release every statistic with its interval."""
+        job = self.prepare(epsilon, delta, weights=weights, level=level, ledger=ledger, partition=partition, rng=rng)
+        return job.release(job.answer(progress))
+
+    def prepare(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        weights: Sequence[float] | None = None,
+        level: float = 0.95,
+        ledger: Ledger | None = None,
+        partition: str | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Job:
+        """All that :meth:`release` does before the data is read: what cannot be kept or paid is refused."""
         generator = validation.generator(rng)
         if ledger is not None and generator is not None:
             raise InvalidInput(
                 "rng= and ledger= do not go together: a seeded release is not private, so leave one of them out."
             )
         plan = self.plan(epsilon, delta, weights=weights, level=level)
-        table, together = self.table, plan.composition
+        together = plan.composition
         guarantee = together.guarantee(plan.epsilon)
         if guarantee.delta > plan.delta:
             raise InvalidInput(
@@ -185,15 +201,7 @@ class TableQuestion:
             )
         if ledger is not None and not ledger.affords(together, partition=partition):
             ledger.spend(together, partition=partition)  # raises with the reason, before the data is read
-        answer = plan.query.answer(
-            table.data, neighbours=table.neighbours, unit=table.unit, engine=table.engine, progress=progress
-        )
-        with Payment(ledger) as payment:
-            payment.spend(together, partition)
-            released = [(part, _released(part, answer.value, generator)) for part in plan.parts]
-            rows = tuple(self._rows(plan, [(part, noisy) for part, (noisy, _) in released]))
-        certificates = tuple(certificate for _, (_, certificate) in released)
-        return TableAnswer(rows, guarantee, certificates, self.description(), plan.level, payment.receipt)
+        return Job(self, plan, together, guarantee, ledger, partition, generator)
 
     def description(self) -> dict[str, Any]:
         """What was asked, of what, by which rules; plain values, ready for JSON."""
@@ -207,35 +215,3 @@ class TableQuestion:
             "rules": self.rules,
             "sensitivity": "follows from the query: what one unit can change is computed from bounds, keys and unit",
         }
-
-    def _rows(self, plan: Plan, released: list[tuple[Part, Array]]) -> Iterator[dict[str, Any]]:
-        """One row for each group and statistic, in the order of the question."""
-        rng = np.random.default_rng()
-        found: dict[Aggregate, tuple[Array, Array, Array]] = {}
-        for part, noisy in released:
-            draws = _DRAWS if part.measure.kind != "cells" else _SLOW_DRAWS
-            possible = noisy - part.noise(plan.query.groups, draws, rng)
-            for one in self.aggregates:
-                if serves(part.measure, one):
-                    value = one.estimate(part.measure, noisy)
-                    low, high = ends(one.estimate(part.measure, possible), plan.level)
-                    found[one] = (value, low - one.resolution, high + one.resolution)
-        for group, label in enumerate(labels([(axis.column, _places(axis)) for axis in self.axes])):
-            for one in self.aggregates:
-                for place, name in enumerate(one.names):
-                    middle, lower, upper = (float(numbers[group, place]) for numbers in found[one])
-                    shown_as = int(middle) if one.kind == "count" and middle.is_integer() else middle
-                    yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
-
-
-def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, Any]:
-    made = part.mechanism.release(value[:, part.where].reshape(part.mechanism.shape), rng)
-    groups = len(value)
-    return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
-
-
-def _places(axis: Axis) -> list[object]:
-    """What names the cells of an axis: keys, or the interval in words."""
-    if axis.keys is not None:
-        return list(axis.keys)
-    return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(axis.cell_edges)]
