@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +24,8 @@ from lessnoise.cli.options import (
 )
 from lessnoise.cli.output import console, literal, print_json, progress_bar
 from lessnoise.cli.release import print_release
-from lessnoise.engines import Postgres, engine_name
+from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
+from lessnoise.engines import engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
@@ -35,7 +35,7 @@ from lessnoise.tasks import HistogramFolder, plan_histogram
 
 
 def histogram(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Parquet, CSV or .csv.gz file; or postgresql://...")],
+    data: Data,
     x: Annotated[str, typer.Option(help="Column of the first axis.")],
     bins: Annotated[str, typer.Option(help="Cells per axis, such as 89x89.", metavar="N[xN]")],
     bounds: Annotated[
@@ -48,10 +48,10 @@ def histogram(
     mechanism: MechanismOrBest = "best",
     neighbours: NeighboursOption = "add/remove",
     outside: Annotated[str, typer.Option(help="Rows outside the bounds: drop or clamp.")] = "drop",
-    unit: Annotated[str | None, typer.Option(help="Protect users: the column with their ids.")] = None,
-    max_rows: Annotated[int | None, typer.Option(help="Rows used of each user, chosen at random.")] = None,
-    engine: Annotated[str | None, typer.Option(help="duckdb, spark or dask. [default: duckdb]")] = None,
-    table: Annotated[str | None, typer.Option(help="Table, if DATA is a PostgreSQL address.")] = None,
+    unit: UnitOption = None,
+    max_rows: MaxRows = None,
+    engine: EngineOption = None,
+    table: TableOption = None,
     post: Annotated[
         list[str] | None,
         typer.Option(help="nonnegative, round, james-stein or soft-threshold; may be given several times."),
@@ -72,8 +72,8 @@ def histogram(
     """
     rng = seeded(seed)
     folder = HistogramFolder(out, output_format or ["parquet"], force)
-    source = _source(data, table)
-    for each in _files(data):
+    source = data_source(data, table)
+    for each in data_files(data):
         check_apart(folder.outputs, {"data": each})
     check_apart(folder.outputs, ledger_files(ledger))
     names = [x] if y is None else [x, y]
@@ -96,21 +96,6 @@ def histogram(
         else:
             console().print(f"wrote {literal(*written)}")
             print_release(result.certificate, receipt, budget, warned, protects=literal(result.unit))
-
-
-def _source(data: str, table: str | None) -> object:
-    if data.startswith(("postgresql://", "postgres://")):
-        if table is None:
-            raise InvalidInput("table=None, but DATA is a PostgreSQL address: name the table with --table.")
-        return Postgres(data, table=table)
-    if table is not None:
-        raise InvalidInput(f"table={table!r} is for PostgreSQL addresses only: leave it out.")
-    return Path(data)
-
-
-def _files(data: str) -> list[Path]:
-    """The files that are read, which no output may replace."""
-    return [Path(data), *map(Path, glob.glob(data, recursive=True))]
 
 
 def _bounds(text: str) -> tuple[tuple[float, float], ...]:

@@ -33,8 +33,9 @@ def answer_png(answer: TableAnswer) -> bytes:
         _panels(answer, figure)
         guarantee = answer.guarantee
         title = f"Private statistics at ({up(guarantee.epsilon, 3)}, {up(guarantee.delta, 3)})"
-        private = "" if answer.private else "; seeded, so NOT private"
-        note = f"{_note(answer)}; protects {answer.protects}, {guarantee.neighbours.value}{private}"
+        if not answer.private:
+            title = "Seeded statistics, NOT private"
+        note = f"intervals at {answer.level:.4g}; protects {answer.protects}, {guarantee.neighbours.value}"
         most = int(12 * width)
         figure.text(0.12 / width, 1.0 - 0.36 / (height + 0.8), title, fontsize=15, fontweight="bold")
         figure.text(0.12 / width, 1.0 - 0.62 / (height + 0.8), literal(note, most), fontsize=9.5, color="#555555")
@@ -61,10 +62,6 @@ def _(shown: TableAnswer, axes: Axes | None = None) -> Figure:
     return found  # type: ignore[return-value]
 
 
-def _note(answer: TableAnswer) -> str:
-    return f"lines hold the true value with probability {answer.level:g}, each"
-
-
 def _statistics(answer: TableAnswer) -> list[str]:
     return list(dict.fromkeys(row["statistic"] for row in answer.rows))
 
@@ -74,7 +71,7 @@ def _size(answer: TableAnswer) -> tuple[float, float]:
     panels = len(_statistics(answer))
     groups = len(answer.rows) // panels
     across, down = min(panels, _ACROSS), -(-panels // _ACROSS)
-    return 2.0 + 2.6 * across + (1.2 if across == 1 else 0.0), down * (1.1 + _LINE * min(groups, _MOST_LABELS))
+    return max(2.0 + 2.6 * across, 6.4), down * (1.1 + _LINE * min(groups, _MOST_LABELS))
 
 
 def _panels(answer: TableAnswer, figure: Figure) -> None:
@@ -101,6 +98,7 @@ def _panel(axes: Axes, answer: TableAnswer, name: str) -> None:
     axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.08)
     axes.locator_params(axis="x", nbins=4)
     every = -(-len(rows) // _MOST_LABELS)
     axes.set_yticks(places[::every], [_label(row, columns) for row in rows[::every]])
