@@ -145,8 +145,7 @@ def _print_plan(job: Job, as_json: bool) -> None:
     out = console()
     out.print(shown)
     out.print(
-        "The noise of sums is in their own unit; all other noise is in rows, and matters the less, the more rows a group "
-        "has."
+        "The noise of sums is in their own unit. All other noise is in rows, and matters less in a group of more rows."
     )
     facts = [
         ("groups", f"{plan.query.groups:,}"),

@@ -50,11 +50,12 @@ class Job:
 
     def release(self, answer: Answer) -> TableAnswer:
         """Pay, and release every statistic with its interval."""
+        noise = self._noise()  # what takes time and memory comes before the payment
         with Payment(self.ledger) as payment:
             payment.spend(self.composition, self.partition)
-            released = [(part, _released(part, answer.value, self.rng)) for part in self.plan.parts]
-            rows = tuple(self._rows(self._estimates([(part, noisy) for part, (noisy, _) in released])))
-        return self._answer(rows, [certificate for _, (_, certificate) in released], payment)
+            released = [_released(part, answer.value, self.rng) for part in self.plan.parts]
+            rows = tuple(self._rows(self._estimates([noisy for noisy, _ in released], noise)))
+        return self._answer(rows, [certificate for _, certificate in released], payment)
 
     def trial(self) -> TableAnswer:
         """As long as a release of this plan and as hard to draw, with made-up numbers."""
@@ -71,13 +72,19 @@ class Job:
         described, level = self.question.description(), self.plan.level
         return TableAnswer(rows, self.guarantee, tuple(certificates), described, level, payment.receipt)
 
-    def _estimates(self, released: list[tuple[Part, Array]]) -> dict[Aggregate, tuple[Array, Array, Array]]:
+    def _noise(self) -> list[Array]:
+        """Draws of the noise of each part, for intervals; of a seeded release always the same."""
+        rng = np.random.default_rng(None if self.rng is None else self.rng.integers(1 << 63))
+        return [
+            part.noise(self.plan.query.groups, _SLOW_DRAWS if part.measure.kind == "cells" else _DRAWS, rng)
+            for part in self.plan.parts
+        ]
+
+    def _estimates(self, released: list[Array], noise: list[Array]) -> dict[Aggregate, tuple[Array, Array, Array]]:
         """Of each statistic value, lower and upper end: for every group its numbers."""
-        rng = np.random.default_rng()
         found: dict[Aggregate, tuple[Array, Array, Array]] = {}
-        for part, noisy in released:
-            draws = _DRAWS if part.measure.kind != "cells" else _SLOW_DRAWS
-            possible = noisy - part.noise(self.plan.query.groups, draws, rng)
+        for part, noisy, possible in zip(self.plan.parts, released, noise, strict=True):
+            np.subtract(noisy, possible, out=possible)
             for one in self.question.aggregates:
                 if serves(part.measure, one):
                     value = one.estimate(part.measure, noisy)
