@@ -108,7 +108,8 @@ class TableAnswer(Plotted):
         """The certificate of a folder that :meth:`save` wrote, if every file in it is the one that was saved with it.
 
         >>> import tempfile, lessnoise as ln
-        >>> answer = ln.Table({"age": [30.0, 40.0]}).aggregate(ln.count()).release(epsilon=1, delta=1e-6)
+        >>> mean = ln.Table({"age": [30.0, 40.0]}).aggregate(ln.mean("age", bounds=(0, 120)))
+        >>> answer = mean.release(epsilon=1, delta=1e-6)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     written = answer.save(folder, formats=["csv"])
         ...     certificate = TableAnswer.verify(folder)
