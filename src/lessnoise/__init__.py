@@ -62,7 +62,7 @@ from lessnoise.tasks import HistogramRelease, private_histogram
 
 if TYPE_CHECKING:
     from lessnoise import learn
-    from lessnoise.pca import PrivateCovariance, PrivatePCA
+    from lessnoise.pca import PrivateCovariance, PrivateLinearRegression, PrivatePCA
 
 __all__ = [
     "Answer",
@@ -99,6 +99,7 @@ __all__ = [
     "NormStaircase",
     "PaidNotReleased",
     "PrivateCovariance",
+    "PrivateLinearRegression",
     "PrivatePCA",
     "Radial",
     "Release",
@@ -152,7 +153,7 @@ def __getattr__(name: str) -> object:
     # scikit-learn and PyTorch take seconds to import, and PyTorch is an extra.
     if name == "learn":
         return import_module("lessnoise.learn")
-    if name in ("PrivateCovariance", "PrivatePCA"):
+    if name in ("PrivateCovariance", "PrivateLinearRegression", "PrivatePCA"):
         return getattr(import_module("lessnoise.pca"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -22,7 +22,7 @@ from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.least.search import LeastNoiseAnswer
-from lessnoise.query import Axis
+from lessnoise.query import Axis, Gram, Histogram, Mean, Query, SecondMoments, Sum, Unit
 from tests.helpers.damage import attempt, classes_read_back, try_damaged
 
 SMALL = 4096  # entries of what is released
@@ -78,6 +78,15 @@ SETS = (
 )
 
 
+QUERIES = (
+    Histogram([Axis("x", bounds=(0, 1), bins=2), Axis("y", edges=(0, 1, 3))]),
+    Sum(["x", "y"], bounds=[(0, 1), (-2, 2)]),
+    Mean(["x"], bounds=(0, 100), rows=3),
+    Gram(["x", "y"], norm=2.0),
+    SecondMoments(["x", "y"], norm=2.0, ends=((0.0, 0.0), (1.0, 2.0)), shift=(0.5, 0.5)),
+)
+
+
 def examples():
     """What can be read back, with its reader."""
     with warnings.catch_warnings():
@@ -123,9 +132,16 @@ def examples():
         MatrixGaussian: turned,
         TrainingPlan: plan,
         Axis: Axis("Lon", bounds=(0, 1), bins=4),
+        Unit: Unit("who", 3),
     }
     described += [(kind.from_dict, kind.__name__, value.to_dict()) for kind, value in others.items()]
     described += [(changes.Changes.from_dict, str(one), one.to_dict()) for one in SETS]
+    described += [(Query.from_dict, query.kind, query.to_dict()) for query in QUERIES]
+    answers = [query.answer(np.ones((3, len(query.columns))), neighbours="replace") for query in QUERIES[:-1]]
+    described += [
+        (ln.Certificate.from_dict, str(one.asked), one.release(epsilon=1, delta=1e-6).certificate.to_dict())
+        for one in answers
+    ]
     described.append((design_of(shells), "Design", shells.design.to_dict()))
     described.append((Axis.from_dict, "Axis of keys", Axis("Base", keys=["a", "b"]).to_dict()))
     described.append((Axis.from_dict, "Axis of edges", Axis("Lat", edges=[0.0, 1.0, 3.0]).to_dict()))

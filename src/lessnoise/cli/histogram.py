@@ -19,6 +19,7 @@ from lessnoise.cli.options import (
     Partition,
     UnsafeSeed,
     ledger_files,
+    parse_keys,
     parse_shape,
     seeded,
 )
@@ -28,8 +29,9 @@ from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, Unit
 from lessnoise.engines import engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
+from lessnoise.harmless import shown
 from lessnoise.ledger import Ledger
-from lessnoise.query import Histogram, Unit
+from lessnoise.query import Axis, Histogram, Unit
 from lessnoise.release import Payment
 from lessnoise.tasks import HistogramFolder, plan_histogram
 
@@ -37,14 +39,25 @@ from lessnoise.tasks import HistogramFolder, plan_histogram
 def histogram(
     data: Data,
     x: Annotated[str, typer.Option(help="Column of the first axis.")],
-    bins: Annotated[str, typer.Option(help="Cells per axis, such as 89x89.", metavar="N[xN]")],
-    bounds: Annotated[
-        str, typer.Option(help="Public bounds per axis, such as -74.05:-73.75,40.6:40.9.", metavar="LOW:HIGH[,...]")
-    ],
     epsilon: Epsilon,
     delta: Delta,
     out: Annotated[Path, typer.Option(help="Folder for the counts, the certificate and the picture.")],
     y: Annotated[str | None, typer.Option(help="Column of the second axis.")] = None,
+    bins: Annotated[str | None, typer.Option(help="Cells per axis of numbers, such as 89x89.", metavar="N[xN]")] = None,
+    bounds: Annotated[
+        str | None,
+        typer.Option(
+            help="Public bounds per axis of numbers, such as -74.05:-73.75,40.6:40.9.", metavar="LOW:HIGH[,...]"
+        ),
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Public keys of an axis of categories, such as kind=bus,taxi: texts, or whole numbers unless in "
+            "double quotes; may be given for --x and --y.",
+            metavar="COLUMN=KEY[,...]",
+        ),
+    ] = None,
     mechanism: MechanismOrBest = "best",
     neighbours: NeighboursOption = "add/remove",
     outside: Annotated[str, typer.Option(help="Rows outside the bounds: drop or clamp.")] = "drop",
@@ -69,6 +82,9 @@ def histogram(
 
     Example: [bold]lessnoise histogram trips.parquet --x Lon --y Lat --bins 89x89 --bounds -74.05:-73.75,40.6:40.9
     --epsilon 0.5 --delta 1e-7 --out private[/bold]
+
+    Categories: [bold]lessnoise histogram trips.parquet --x kind --keys kind=bus,taxi --y Lat --bins 89
+    --bounds 40.6:40.9 --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
     rng = seeded(seed)
     folder = HistogramFolder(out, output_format or ["parquet"], force)
@@ -76,8 +92,7 @@ def histogram(
     for each in data_files(data):
         check_apart(folder.outputs, {"data": each})
     check_apart(folder.outputs, ledger_files(ledger))
-    names = [x] if y is None else [x, y]
-    query = Histogram.grid(names, bins=parse_shape(bins, "bins"), bounds=_bounds(bounds), outside=outside)
+    query = Histogram(_axes([x] if y is None else [x, y], bins, bounds, keys or [], outside))
     protected = Unit(unit, max_rows)
     budget = None if ledger is None else Ledger.open(ledger)
     with orderly(), collected_warnings() as warned:
@@ -96,6 +111,33 @@ def histogram(
         else:
             console().print(f"wrote {literal(*written)}")
             print_release(result.certificate, receipt, budget, warned, protects=literal(result.unit))
+
+
+def _axes(names: list[str], bins: str | None, bounds: str | None, keys: list[str], outside: str) -> tuple[Axis, ...]:
+    """Axes of categories where keys are given, and axes of numbers elsewhere, in the order of the columns."""
+    listed: dict[str, tuple[str, ...] | tuple[int, ...]] = {}
+    for text in keys:
+        column = max((name for name in names if text.startswith(f"{name}=")), key=len, default=None)
+        if column is None or column in listed:
+            raise InvalidInput(
+                f"keys={shown(text)} is not for --x or --y, or comes twice: write COLUMN=KEY,KEY once for each, such "
+                f"as {names[0]}=bus,taxi."
+            )
+        listed[column] = parse_keys(text[len(column) + 1 :])
+    numbers = [name for name in names if name not in listed]
+    if not numbers:
+        if bins is not None or bounds is not None or outside != "drop":
+            raise InvalidInput(
+                "--bins, --bounds and --outside are for columns of numbers, and all have keys: omit them."
+            )
+        return tuple(Axis(name, keys=listed[name]) for name in names)
+    if bins is None or bounds is None:
+        raise InvalidInput(
+            f"column={shown(numbers[0])} has no cells: pass --bins and --bounds for numbers, or --keys for categories."
+        )
+    grid = Histogram.grid(numbers, bins=parse_shape(bins, "bins"), bounds=_bounds(bounds), outside=outside)
+    even = dict(zip(numbers, grid.axes, strict=True))
+    return tuple(even[name] if name in even else Axis(name, keys=listed[name]) for name in names)
 
 
 def _bounds(text: str) -> tuple[tuple[float, float], ...]:

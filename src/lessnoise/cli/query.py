@@ -28,7 +28,7 @@ from lessnoise.files import check_apart
 from lessnoise.ledger import Ledger
 from lessnoise.query import Unit
 from lessnoise.release import Payment
-from lessnoise.table import NUMBERS, Table, TableFolder, TableGroups
+from lessnoise.table import STATISTIC, Table, TableFolder, TableGroups
 from lessnoise.text import down
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def query(
     by: Annotated[list[str] | None, typer.Option(help="Column of the groups; may be given several times.")] = None,
     keys: Annotated[
         list[str] | None,
-        typer.Option(help="Public keys of the groups; of several columns each has its own.", metavar="[COLUMN=]A,B"),
+        typer.Option(
+            help="Public keys of the groups; of several columns each has its own. [default: private keys]",
+            metavar="[COLUMN=]A,B",
+        ),
     ] = None,
     bins: Annotated[
         list[str] | None, typer.Option(help="Even cells of a column of numbers.", metavar="COLUMN:LOW:HIGH:N")
@@ -92,9 +95,10 @@ def query(
     --delta 1e-6 --out private[/bold]
     """
     aggregates = asked(count, mean or (), total or (), variance or (), quantiles or ())
-    groups = axes(by or (), keys or (), bins or ())
     source = Table(data_source(data, table), Unit(unit, max_rows), neighbours, engine)
-    question = TableGroups(source, groups).aggregate(*aggregates)
+    groups = axes(by or (), keys or (), bins or ())
+    found = TableGroups(source, ()) if not groups else source.group_by(*groups)
+    question = found.aggregate(*aggregates)
     if plan:
         _print_plan(question.prepare(epsilon, delta, level=level), json)
         return
@@ -110,6 +114,8 @@ def query(
         trial = folder.contents(job.trial())  # a name that cannot be drawn or written shows here
         with progress_bar(quiet=json) as progress:
             answer = job.answer(progress)
+        if question.unknown is not None:
+            trial = folder.contents(job.trial(answer))
         with folder.reserved(trial) as staged:
             if not json:
                 print_facts(_rules(question))
@@ -148,22 +154,22 @@ def _print_plan(job: Job, as_json: bool) -> None:
         "The noise of sums is in their own unit. All other noise is in rows, and matters less in a group of more rows."
     )
     facts = [
-        ("groups", f"{plan.query.groups:,}"),
+        ("groups", "as many as have rows enough" if question.unknown else f"{plan.query.groups:,}"),
         ("guarantee", f"{guarantee} (computed, delta rounded up), protects {literal(question.table.unit)}"),
     ]
     print_facts([*facts, *_rules(question)])
 
 
 def _print_answer(answer: TableAnswer) -> None:
-    labels = [name for name in answer.columns if name not in NUMBERS]
+    labels = [name for name in answer.columns if name not in STATISTIC]
     shown = new_table(
         f"Private statistics, intervals at {answer.level:.4g}",
         [*(literal(name) for name in labels), "statistic"],
-        NUMBERS[1:],
+        STATISTIC[1:],
     )
     for row in answer.rows[:_MOST_ROWS]:
         words = (literal(row[name]) for name in (*labels, "statistic"))
-        shown.add_row(*words, *(f"{row[name]:.6g}" for name in NUMBERS[1:]))
+        shown.add_row(*words, *(f"{row[name]:.6g}" for name in STATISTIC[1:]))
     console().print(shown)
     if len(answer.rows) > _MOST_ROWS:
         console().print(f"{len(answer.rows) - _MOST_ROWS:,} more rows are in the files")

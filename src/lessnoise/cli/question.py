@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
+from lessnoise.cli.options import parse_keys
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.query import Axis
@@ -38,8 +38,8 @@ def asked(
     return found
 
 
-def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[Axis, ...]:
-    """The groups: for each column its keys or its cells.
+def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[Axis | str, ...]:
+    """The groups: for each column its keys or its cells; a single column without either has private keys.
 
     >>> [axis.size for axis in axes(["city", "age"], ["city=Oslo,Bergen"], ["age:0:120:12"])]
     [2, 12]
@@ -50,7 +50,7 @@ def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[A
         if column not in by and len(by) == 1:
             column, given = by[0], text
         _once("keys", text, column, by, known)
-        known[column] = Axis(column, keys=_keys(given))
+        known[column] = Axis(column, keys=parse_keys(given))
     for text in bins:
         column, *ends = text.rsplit(":", 3)
         if len(ends) != 3 or not ends[2].isdecimal():
@@ -58,6 +58,8 @@ def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[A
         _once("bins", text, column, by, known)
         low, high = _numbers("bins", text, ends[:2], "age:0:120:12")
         known[column] = Axis(column, bounds=(low, high), bins=int(ends[2]))
+    if len(by) == 1 and not known:
+        return tuple(by)
     for column in by:
         if column not in known:
             raise InvalidInput(
@@ -82,20 +84,6 @@ def _once(option: str, text: str, column: str, by: Sequence[str], known: dict[st
         raise InvalidInput(f"{option}={shown(text)} is for no column of --by: {what}.")
     if column in known:
         raise InvalidInput(f"{option}={shown(text)} gives {column!r} groups for the second time: leave one out.")
-
-
-def _keys(text: str) -> tuple[str, ...] | tuple[int, ...]:
-    """Texts, or whole numbers if all are; in quotes they are texts, and may have commas.
-
-    >>> _keys("Oslo,Bergen"), _keys("1,2"), _keys('"1","2"'), _keys('"Oslo, Norway",Rome')
-    (('Oslo', 'Bergen'), (1, 2), ('1', '2'), ('Oslo, Norway', 'Rome'))
-    """
-    words = tuple(next(csv.reader([text]), []))
-    if '"' not in text and words and all(word.removeprefix("-").isdecimal() for word in words):
-        numbers = tuple(int(word) for word in words)
-        if tuple(map(str, numbers)) == words:  # 007 is a text
-            return numbers
-    return words
 
 
 def _bounded(option: str, text: str, front: str, example: str) -> tuple[str, tuple[float, float]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lessnoise.engines.engine import check_kinds, partial, places, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT, is_missing
+from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT, dtype_name, is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,7 +92,7 @@ def _check(query: Query, unit: Unit, data: Mapping[str, NDArray[Any]]) -> None:
 def kind_of(values: NDArray[Any]) -> tuple[str, str]:
     """What a column holds; one of Python objects must hold one kind of them, as 1, 1.0, True and "1" mix badly."""
     if values.dtype != object:
-        return _KINDS.get(values.dtype.kind, OTHER), str(values.dtype)
+        return _KINDS.get(values.dtype.kind, OTHER), dtype_name(values.dtype)
     found = {type(value) for value in values.tolist() if not is_missing(value)}
     if all(issubclass(each, str) for each in found):
         return TEXT, "object"

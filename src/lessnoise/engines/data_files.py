@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lessnoise.engines.arrow_tables import described, plain
 from lessnoise.engines.engine import Unreadable, check_kinds, fresh, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query import INTEGER, NOTHING, NUMBER, TEXT
+from lessnoise.query import INTEGER, NOTHING, NUMBER, TEXT, wrong_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def _csv(path: Path, query: Query, unit: Unit) -> Iterator[Any]:
             for batch in reader:
                 yield batch.rename_columns(fresh(query, unit))
     except pyarrow.ArrowInvalid as error:
-        raise Unreadable(_without_values(str(error), names)) from None
+        raise _without_values(str(error), names) from None
 
 
 def _opened(path: Path, names: list[str] | None = None, types: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
@@ -182,11 +182,15 @@ def _opened(path: Path, names: list[str] | None = None, types: dict[str, Any] | 
     )
 
 
-def _without_values(message: str, names: list[str]) -> str:
+def _without_values(message: str, names: list[str]) -> Exception:
     """What pyarrow says of a CSV file, less the field or line that it quotes."""
     column = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+)", message)
     if column is None:
         counted = "Expected" in message.split("got")[0]
-        return "a line has more or fewer fields than the first one" if counted else "it is not a CSV file"
-    needed = {"double": "a number", "int64": "a whole number"}.get(column[2], "text in UTF-8")
-    return f"column={names[int(column[1])]!r} holds a field that is not {needed}"
+        return Unreadable("a line has more or fewer fields than the first one" if counted else "it is not a CSV file")
+    name, needed = names[int(column[1])], {"double": NUMBER, "int64": INTEGER}.get(column[2])
+    if needed is None:
+        return Unreadable(f"column={name!r} holds a field that is not text in UTF-8")
+    quoted = re.search(r"invalid value '(.*)'", message)
+    fraction = needed == INTEGER and quoted is not None and re.fullmatch(r"\s*[+-]?\d*[.]\d*\s*", quoted[1])
+    return wrong_kind(name, "DOUBLE", needed) if fraction else wrong_kind(name, "VARCHAR", needed, TEXT)

@@ -15,7 +15,7 @@ import numpy as np
 from lessnoise.engines import arrays, arrow_tables, data_files, duck_sql
 from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed
 from lessnoise.engines.postgres import Postgres
-from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, TEXT, Histogram
+from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, ROW, TEXT, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,19 +40,34 @@ _SETTINGS = {
 
 def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Counts as one GROUP BY; other queries as partial sums over Arrow batches."""
-    duckdb, _ = require("duckdb", "data"), require("pyarrow.dataset", "data")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(engine_errors("DuckDB", data))
-        spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="lessnoise-"))  # for what exceeds the memory
-        connection = stack.enter_context(contextlib.closing(duckdb.connect()))
-        for option, value in {**_SETTINGS, "temp_directory": duck_sql.text(spill)}.items():
-            connection.execute(f"SET {option} = {value}").fetchall()
+        connection = _connected(data, stack)
         source = _source(connection, query, data, unit, stack)
         if isinstance(query, Histogram):
             counts = duck_sql.cell_counts(query, source, unit)
             if counts is not None:
                 return _grouped(connection, query, counts, progress)
         return _streamed(connection, query, duck_sql.used_rows(query, source, unit), progress)
+
+
+def distinct(query: Query, data: Any) -> list[Any]:  # noqa: ANN401
+    """The different values of the query's one column."""
+    with contextlib.ExitStack() as stack:
+        connection = _connected(data, stack)
+        source = _source(connection, query, data, ROW, stack)
+        rows = connection.execute(f"SELECT DISTINCT c0 FROM ({source}) WHERE c0 IS NOT NULL").fetchall()
+        return [row[0] for row in rows]
+
+
+def _connected(data: Any, stack: contextlib.ExitStack) -> Any:  # noqa: ANN401
+    """A database of its own, which spills what exceeds the memory; what it raises is said in our words."""
+    duckdb, _ = require("duckdb", "data"), require("pyarrow.dataset", "data")
+    stack.enter_context(engine_errors("DuckDB", data))
+    spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="lessnoise-"))
+    connection = stack.enter_context(contextlib.closing(duckdb.connect()))
+    for option, value in {**_SETTINGS, "temp_directory": duck_sql.text(spill)}.items():
+        connection.execute(f"SET {option} = {value}").fetchall()
+    return connection
 
 
 def _grouped(connection: Any, query: Histogram, sql: str, progress: Progress) -> IntArray:  # noqa: ANN401

@@ -65,11 +65,11 @@ def answer(
     for name, values in data.items() if isinstance(data, Mapping) else [("data", data)]:
         validation.unmasked(values, f"data[{name!r}]" if isinstance(data, Mapping) else name)
     report = progress or (lambda _label, _done, _total: None)
-    chosen = _engine(data, engine)
+    chosen, used = _engine(data, engine), engine_name(data, engine)
     total = chosen.total(query, data, unit, report)
     if not total.any() and _can_be_read_again(data):
         _refuse_empty_columns(chosen.total(Presence(query.columns, query.kinds), data, ROW, report), query)
-    return query.answer_from(total, neighbours, unit)
+    return query.answer_from(total, neighbours, unit, used)
 
 
 def engine_name(data: Any, engine: str | None = None) -> str:  # noqa: ANN401
@@ -153,7 +153,7 @@ def check_kinds(query: Query, unit: Unit, found: Sequence[tuple[str, str]]) -> N
     """Compare the wanted columns with what they hold: (kind, name of the type) for each of them."""
     for (name, needed), (kind, type_name) in zip(query.kinds.items(), found, strict=False):
         if kind not in (needed, NOTHING) and not (needed == NUMBER and kind == INTEGER):
-            raise wrong_kind(name, type_name, needed)
+            raise wrong_kind(name, type_name, needed, kind)
     if unit.id is not None:
         kind, type_name = found[-1]
         if kind not in (INTEGER, TEXT, NOTHING):

@@ -47,6 +47,7 @@ _LARGE, _NEAR_GAUSSIAN = 50, 0.7  # from so many entries on, no noise for the ba
 _MARGIN, _STEP = 0.96, 1.0003  # the share of delta that estimates aim at, and the step until it is proved
 _MOST_STEPS = 60
 _FINENESS = 2.0**-9  # of a scale found by halving
+_FEW = 60  # entries times releases, for which the l2 mechanism is tried
 _LARGEST_BODY = 100  # entries; beyond, noise on bodies is tried only if it can win
 
 
@@ -201,6 +202,9 @@ class _Target:
         built = self.mechanism(law)
         if self.releases > 1:
             yield from self.proved(law.scaled, 1.0)
+            if request.dimension * self.releases <= _FEW:
+                pure = request.sensitivity * self.releases / request.epsilon * (1.0 + 1e-14)
+                yield from self.shrunk(functools.partial(Radial, request.dimension, 1.0), pure)
         elif request.dimension < _LARGE or smallest > _NEAR_GAUSSIAN * self.loss(built):
             yield least_in_ball(**request.standard(), objective=request.objective).against(self.changes)
             yield l2_mechanism(**request.standard()).against(self.changes)  # the search gives up small gains
@@ -219,6 +223,12 @@ def _independent(target: _Target) -> Iterator[Mechanism]:
     if moves is not None and moves.sizes[0][0] == 1.0:
         rate = max(rate, largest_size(moves.count * target.releases, request.epsilon, target.delta))
     yield from target.proved(lambda factor: Geometric(rate / factor), 1.0)
+    single = changes.dominant(request.dimension)
+    if single is not None and single.sizes[0][0] == 1.0:  # integers that end, each at its share
+        steps = single.count * target.releases
+        ended = Geometric(request.epsilon / steps * (1.0 - 1e-14), target.delta / steps * (1.0 - 1e-9))
+        if target.keeps(ended):
+            yield target.mechanism(ended)
 
 
 def _by_power(target: _Target) -> Iterator[Mechanism]:
@@ -311,7 +321,12 @@ def _of_the_body(target: _Target) -> Iterator[Mechanism]:
     del arguments["sensitivity"]
     if target.releases == 1 and changes.one_sided:
         yield correlated_radial(**arguments)
-    if not isinstance(changes, (sets.Ball, sets.Box, sets.Corner)) or _hopeless(target):
+    if _hopeless(target):
+        return
+    if target.releases == 1 and isinstance(changes, sets.Counts) and changes.one_sided:
+        around = sets.corner(changes.norm(math.inf, request.dimension))
+        yield norm_radial(**{**arguments, "changes": around}).against(changes)
+    if not isinstance(changes, (sets.Ball, sets.Box, sets.Corner)):
         return
     if target.releases == 1:
         yield norm_radial(**arguments)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from lessnoise.composition import Composition
     from lessnoise.ledger import Ledger
+    from lessnoise.query import Answer
     from lessnoise.release import Release
 
 SCHEMA = 1
@@ -203,7 +204,7 @@ class Mechanism(Plotted):
 
     def release(
         self,
-        value: ArrayLike,
+        value: ArrayLike | Answer,
         rng: np.random.Generator | None = None,
         *,
         ledger: Ledger | None = None,
@@ -213,6 +214,7 @@ class Mechanism(Plotted):
     ) -> Release:
         """Add noise to a value. Without ``rng`` the randomness is cryptographic; with it, not private.
 
+        An :class:`~lessnoise.Answer` of a query is released if the mechanism hides all that one unit can change of it.
         With a ``ledger`` the release is paid for first; ``partition`` is the key of the individuals it concerns.
         ``out`` receives the noisy value and may be ``value`` itself. The number of threads changes the time alone.
         """

@@ -1,4 +1,4 @@
-"""Private second moments, covariances and principal components."""
+"""Private second moments, covariances, principal components and linear regression."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from lessnoise.pca.noisy_moments import build_mechanism
 
 if TYPE_CHECKING:
     from lessnoise.pca.estimators import PrivateCovariance, PrivatePCA
+    from lessnoise.pca.regression import PrivateLinearRegression
 
 __all__ = [
     "Layout",
     "Moments",
     "PrivateCovariance",
+    "PrivateLinearRegression",
     "PrivatePCA",
     "RowBound",
     "build_mechanism",
@@ -34,4 +36,8 @@ def __getattr__(name: str) -> object:
         from lessnoise.pca import estimators
 
         return getattr(estimators, name)
+    if name == "PrivateLinearRegression":
+        from lessnoise.pca import regression
+
+        return regression.PrivateLinearRegression
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

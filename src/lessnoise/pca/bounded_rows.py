@@ -54,7 +54,7 @@ class RowBound:
             )
         if bounds is None:
             return cls(validation.positive("clip_norm", clip_norm), np.zeros(features))
-        low, high = _columns(bounds, features)
+        low, high = ends_of(bounds, features)
         shift = 0.5 * (low + high) if center else np.zeros(features)
         farthest = np.maximum(np.abs(low - shift), np.abs(high - shift))
         norm = float(np.linalg.norm(farthest)) * (1.0 + _SLACK)
@@ -143,23 +143,24 @@ def column_names(data: object) -> list[str] | None:
     return None
 
 
-def _columns(bounds: object, features: int) -> tuple[Array, Array]:
+def ends_of(bounds: object, features: int, name: str = "bounds") -> tuple[Array, Array]:
+    """The low and the high end of each column."""
     form = "pass (low, high), each a number or one number for each column, known without looking at the data."
     if not isinstance(bounds, (Sequence, np.ndarray)) or isinstance(bounds, str) or len(bounds) != 2:
-        raise InvalidInput(f"bounds={bounds!r} is not a pair: {form}")
+        raise InvalidInput(f"{name}={bounds!r} is not a pair: {form}")
     ends = []
     for side in (0, 1):
-        end = validation.real_array(bounds[side], f"bounds[{side}]", repair=form)
+        end = validation.real_array(bounds[side], f"{name}[{side}]", repair=form)
         if end.ndim > 1 or (end.ndim == 1 and len(end) != features):
-            raise InvalidInput(f"bounds[{side}].shape={end.shape} fits no table of {features} columns: {form}")
+            raise InvalidInput(f"{name}[{side}].shape={end.shape} fits no table of {features} columns: {form}")
         ends.append(np.broadcast_to(end, (features,)).astype(np.float64))
     low, high = ends
     if (low > high).any():
         column = int(np.flatnonzero(low > high)[0])
         raise InvalidInput(
-            f"bounds of column {column}=({low[column]:g}, {high[column]:g}) run from high to low: pass the smaller end "
+            f"{name} of column {column}=({low[column]:g}, {high[column]:g}) run from high to low: pass the smaller end "
             "first."
         )
     if not math.isfinite(float(np.abs(ends).max()) ** 2):
-        raise InvalidInput(f"bounds={bounds!r} are too large to be squared: scale the columns first.")
+        raise InvalidInput(f"{name}={bounds!r} are too large to be squared: scale the columns first.")
     return low, high

@@ -43,15 +43,14 @@ SAMPLED = ("ppca", "ppca-one-by-one")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: parameters, reading the table, bounding its rows, releasing its moments."""
+class PrivateRows(BaseEstimator):  # type: ignore[misc]
+    """What all estimators share: parameters, reading the table, releasing its moments."""
 
     epsilon: float | None = None
     delta: float | None = None
     mechanism: str | Builder = DEFAULT
     clip_norm: float | None = None
     bounds: tuple[ArrayLike, ArrayLike] | None = None
-    center: bool | None = None
     neighbours: Neighbours | str | None = None
     count_clipped: bool = False
     columns: Sequence[str] | None = None
@@ -66,7 +65,7 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
         wanted = None if self.columns is None else list(_column_names(self.columns))
         if not is_streamed(data):
             validation.unmasked(data, "data")
-            table = data if wanted is None else _selected(data, wanted)
+            table = data if wanted is None else selected(data, wanted)
             rows = validate_data(self, table, dtype=[np.float64, np.float32], ensure_all_finite=False)
             if not np.isfinite(rows).all():
                 raise InvalidInput("X has missing (NaN) or infinite (inf) entries: fill or drop them before the fit.")
@@ -89,13 +88,27 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         return table
 
-    def _prepare(self, data: object) -> tuple[Layout, RowBound, object]:
-        """Every check that can be made before the data are summed, and before anything is spent."""
+    def _check_budget(self) -> None:
         if self.epsilon is None:
             raise InvalidInput("epsilon=None: pass the privacy budget of this fit, such as epsilon=1.")
         validation.epsilon(self.epsilon)
         if self.delta is not None:
             validation.delta(self.delta)
+
+    def _release(self, layout: Layout, found: Moments, rng: np.random.Generator | None) -> NoisyMoments:
+        assert self.epsilon is not None  # checked by _check_budget
+        return release_moments(found, layout, self.mechanism, self.epsilon, self.delta, rng, self.ledger)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _PrivateMoments(PrivateRows):
+    """What covariance and components share: whether to centre, and which attributes they have."""
+
+    center: bool | None = None
+
+    def _prepare(self, data: object) -> tuple[Layout, RowBound, object]:
+        """Every check that can be made before the data are summed, and before anything is spent."""
+        self._check_budget()
         center, relation = self._form()
         table = self._table(data)
         bound = RowBound.of(self.n_features_in_, clip_norm=self.clip_norm, bounds=self.bounds, center=center)
@@ -112,10 +125,6 @@ class _PrivateMoments(BaseEstimator):  # type: ignore[misc]
     def _moments(self, table: object, bound: RowBound) -> Moments:
         names = None if isinstance(table, np.ndarray) else list(self.feature_names_in_)
         return moments(table, bound, names, self.engine)
-
-    def _release(self, layout: Layout, found: Moments, rng: np.random.Generator | None) -> NoisyMoments:
-        assert self.epsilon is not None  # checked by _prepare
-        return release_moments(found, layout, self.mechanism, self.epsilon, self.delta, rng, self.ledger)
 
     def _keep(self, noisy: NoisyMoments, layout: Layout, bound: RowBound) -> Array:
         """The attributes that both estimators have; returns the covariance."""
@@ -336,7 +345,8 @@ def _facing(rows: Array) -> Array:
     return np.ascontiguousarray(rows * np.where(largest < 0.0, -1.0, 1.0)[:, np.newaxis])
 
 
-def _selected(data: Any, names: list[str]) -> Any:  # noqa: ANN401
+def selected(data: Any, names: list[str]) -> Any:  # noqa: ANN401
+    """Some columns of a data frame."""
     if not hasattr(data, "columns"):
         raise InvalidInput(f"columns={names}, but an array has no names: leave them out, or pass a table.")
     for name in names:

@@ -1,13 +1,15 @@
 """Queries: from records to an array to release, with its sensitivity."""
 
+from lessnoise.query.answer import Answer, Asked
 from lessnoise.query.axis import CLAMP, Axis
-from lessnoise.query.base import Answer, Query, column_names
+from lessnoise.query.base import Query, column_names, read_asked
 from lessnoise.query.columns import (
     INTEGER,
     NOTHING,
     NUMBER,
     OTHER,
     TEXT,
+    dtype_name,
     from_arrow,
     is_missing,
     is_text,
@@ -30,6 +32,7 @@ __all__ = [
     "ROWS",
     "TEXT",
     "Answer",
+    "Asked",
     "Axis",
     "Gram",
     "Grouped",
@@ -42,9 +45,11 @@ __all__ = [
     "Sum",
     "Unit",
     "column_names",
+    "dtype_name",
     "from_arrow",
     "is_missing",
     "is_text",
+    "read_asked",
     "unknown_column",
     "wrong_kind",
 ]

@@ -115,6 +115,14 @@ class Axis:
         np.minimum(found, self.size - 1, out=found)
         return np.where(inside, found, -1)
 
+    @property
+    def outside_words(self) -> str:
+        """What becomes of rows outside the cells."""
+        if self.keys is not None:
+            return f"A row whose {self.column!r} is none of the keys is dropped."
+        done = "counted in the nearest cell" if self.outside == CLAMP else "dropped"
+        return f"A row whose {self.column!r} is outside the cells is {done}."
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         values: dict[str, Any] = {"column": self.column}

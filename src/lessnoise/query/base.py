@@ -6,7 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism import Request
 from lessnoise.query import columns, whole_sums
+from lessnoise.query.answer import Answer, Asked
 from lessnoise.query.unit import ROW, Unit
 
 if TYPE_CHECKING:
@@ -45,12 +46,20 @@ class AnswerOptions(TypedDict, total=False):
     progress: Progress | None
 
 
+_KINDS: dict[str, type[Query]] = {}
+MISSING_DROPPED = "A row with NULL or NaN in one of the columns is dropped."
+CLIPPED = "An entry outside its bounds, infinite ones too, is clipped to them."
+
+
 class Query(ABC):
     """A description of a sum over rows. Engines call ``partial`` where the data is, then ``combine`` and ``finish``.
 
     A batch is an Arrow record batch or table, a mapping of names to arrays, or a matrix whose columns are ``columns``.
     Partial sums are integers, so they can be combined in any order with the same result.
     """
+
+    kind: ClassVar[str]
+    """Its name in descriptions."""
 
     integer = False
     """The value holds whole numbers."""
@@ -60,6 +69,10 @@ class Query(ABC):
 
     block_rows = 1 << 18
     """Rows of an array in memory that are taken at a time, so that what is made from them stays small."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
 
     @property
     @abstractmethod
@@ -110,6 +123,33 @@ class Query(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Query:
+        """The inverse of :meth:`to_dict` of any query.
+
+        >>> from lessnoise.query import Sum
+        >>> Query.from_dict(Sum(["age"], bounds=(0, 100)).to_dict()) == Sum(["age"], bounds=(0, 100))
+        True
+        """
+        kind = validation.fields(values, ("query",), "query", optional=None)["query"]
+        validation.choice("query", kind, list(_KINDS))
+        return _KINDS[kind].read(values)
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Self:
+        """A query of this kind from its plain values."""
+        raise NotImplementedError
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether :meth:`from_dict` makes it again from its description, so that a certificate can state it."""
+        return _KINDS.get(getattr(self, "kind", "")) is type(self)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Which rows are dropped and what is clipped, in words for a certificate."""
+        return (MISSING_DROPPED,)
 
     def zero(self) -> IntArray:
         """The partial sum of no rows."""
@@ -162,25 +202,32 @@ class Query(ABC):
         answer: Answer = later("answer")(self, data, **options)
         return answer
 
-    def answer_from(self, total: IntArray, neighbours: Neighbours | str, unit: Unit = ROW) -> Answer:
+    def answer_from(
+        self, total: IntArray, neighbours: Neighbours | str, unit: Unit = ROW, engine: str | None = None
+    ) -> Answer:
         """The answer whose partial sums add up to ``total``."""
         value = self.finish(total)
         value.setflags(write=False)
         norms = self.norms(neighbours, unit)
-        return Answer(value, norms.l2, norms.l1, Neighbours.of(neighbours), unit, self)
+        return Answer(value, norms.l2, norms.l1, Neighbours.of(neighbours), unit, self, engine)
 
 
 class NumericQuery(Query):
     """A query that reads numbers only, from the columns ``names``; rows with NULL or NaN do not contribute."""
 
     names: tuple[str, ...]
-    kind: str
-    """Its name in descriptions."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: the kind, the columns, then all other fields."""
         given = {of.name: _plain(getattr(self, of.name)) for of in fields(self)}  # type: ignore[arg-type]
         return {"query": self.kind, "columns": given.pop("names"), **given}
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Self:
+        """A query of this kind from its plain values."""
+        names = [of.name for of in fields(cls) if of.name != "names"]  # type: ignore[arg-type]
+        given = validation.fields(values, ("query", "columns", *names), f"{cls.kind} query")
+        return cls(names=_tuples(given["columns"]), **{name: _tuples(given[name]) for name in names})  # type: ignore[call-arg]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -197,34 +244,38 @@ class NumericQuery(Query):
         return np.asarray(~np.isnan(columns.matrix(batch, self.names)).any(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The true value of a query, never to be published, and how far one unit can move it."""
+def read_asked(values: dict[str, Any]) -> Asked:
+    """What was asked, from :meth:`Asked.to_dict`; the words of its rules are those of the version that wrote them.
 
-    value: Array
-    sensitivity: float
-    l1_sensitivity: float
-    neighbours: Neighbours
-    unit: Unit
-    query: Query
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value."""
-        return self.value.shape
-
-    @property
-    def changes(self) -> Changes:
-        """What one unit can do to the value."""
-        return self.query.changes(self.neighbours, self.unit)
-
-    def request(self, epsilon: float, delta: float, **options: Any) -> Request:  # noqa: ANN401
-        """What a mechanism for this answer must do."""
-        return self.query.request(epsilon, delta, self.neighbours, self.unit, **options)
+    >>> from lessnoise.query import Sum
+    >>> asked = Sum(["age"], bounds=(0, 100)).answer({"age": [20.0]}).asked
+    >>> read_asked(asked.to_dict()) == asked
+    True
+    """
+    needed = ("description", "columns", "unit", "neighbours", "engine", "rules")
+    given = validation.fields(values, needed, "query")
+    if given["engine"] is not None:
+        validation.text("engine", given["engine"])
+    for rule in validation.entries("rules", given["rules"]):
+        validation.text("rule", rule)
+    query, unit = Query.from_dict(given["description"]), Unit.from_dict(given["unit"])
+    found = Asked(query, Neighbours.of(given["neighbours"]), unit, given["engine"])
+    if query.to_dict() != given["description"] or list(query.columns) != given["columns"]:
+        raise InvalidInput(
+            f"columns={shown(given['columns'])} or fields of the query contradict its description, {found}: restore it."
+        )
+    return found
 
 
 def _plain(value: object) -> object:
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _tuples(value: object) -> Any:  # noqa: ANN401
+    """A list, or a list of lists, as tuples."""
+    return (
+        tuple(tuple(each) if isinstance(each, list) else each for each in value) if isinstance(value, list) else value
+    )
 
 
 def column_names(names: object, name: str = "columns") -> tuple[str, ...]:

@@ -25,12 +25,39 @@ def unknown_column(name: str, present: Sequence[str]) -> InvalidInput:
     return InvalidInput(f"column={name!r} is not in the data: choose among {shown or 'none, as there are no columns'}.")
 
 
-def wrong_kind(name: str, found: str, wanted: str) -> InvalidInput:
-    """The sentence for a column of the wrong type."""
+def wrong_kind(name: str, found: str, wanted: str, kind: str = OTHER) -> InvalidInput:
+    """The sentence for a column of the wrong type; one for all engines if its ``kind`` is text.
+
+    >>> print(wrong_kind("income", "VARCHAR", NUMBER, TEXT))
+    column 'income' holds text, not numbers: write numbers such as 1000.5 and nothing for a missing one, choose ...
+    """
     words = {NUMBER: "numbers", INTEGER: "whole numbers", TEXT: "text"}[wanted]
+    if kind == TEXT and wanted == NUMBER:
+        return InvalidInput(
+            f"column {name!r} holds text, not numbers: write numbers such as 1000.5 and nothing for a missing one, "
+            "choose another column, or count its categories by keys."
+        )
+    if kind == TEXT and wanted == INTEGER:
+        return InvalidInput(
+            f"column {name!r} holds text, not whole numbers: write whole numbers, or pass the keys as texts."
+        )
     return InvalidInput(
         f"column={name!r} has type {found}, where the query needs {words}: convert it, or choose another."
     )
+
+
+def wrong_dtype(name: str, found: np.dtype[Any], wanted: str) -> InvalidInput:
+    """The same for an array of NumPy."""
+    return wrong_kind(name, dtype_name(found), wanted, TEXT if found.kind in "UT" else OTHER)
+
+
+def dtype_name(found: np.dtype[Any]) -> str:
+    """The name of a type, without the length of the longest text in it, which would tell of the data.
+
+    >>> dtype_name(np.array([b"Jane Doe"]).dtype), dtype_name(np.dtype("float32"))
+    ('bytes', 'float32')
+    """
+    return found.type.__name__.rstrip("_") if found.kind in "SUV" else str(found)
 
 
 def is_missing(value: object) -> bool:
@@ -68,7 +95,7 @@ def numbers(batch: Any, name: str, columns: Sequence[str]) -> Array:  # noqa: AN
     if not isinstance(values, np.ndarray):
         values = from_arrow(values, name)
     if values.dtype.kind not in "biuf":
-        raise wrong_kind(name, str(values.dtype), NUMBER)
+        raise wrong_dtype(name, values.dtype, NUMBER)
     return np.asarray(values, dtype=np.float64)
 
 
@@ -76,7 +103,7 @@ def matrix(batch: Any, columns: Sequence[str]) -> Array:  # noqa: ANN401
     """The columns side by side, one row per row; NULL is NaN."""
     if isinstance(batch, np.ndarray):
         if batch.dtype.kind not in "biuf":
-            raise wrong_kind(columns[0], str(batch.dtype), NUMBER)
+            raise wrong_dtype(columns[0], batch.dtype, NUMBER)
         return batch.astype(np.float64, copy=False)
     first = numbers(batch, columns[0], columns)
     result = np.empty((len(first), len(columns)), order="F")
@@ -93,14 +120,14 @@ def positions(batch: Any, name: str, columns: Sequence[str], keys: Sequence[str]
     places = {key: place for place, key in enumerate(keys)}
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in ("iuO" if wanted == INTEGER else "UOT"):
-            raise wrong_kind(name, str(values.dtype), wanted)
+            raise wrong_dtype(name, values.dtype, wanted)
         return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
     from pyarrow import array, compute, types
 
     if types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if not (types.is_integer(values.type) if wanted == INTEGER else is_text(values.type)):
-        raise wrong_kind(name, str(values.type), wanted)
+        raise wrong_kind(name, str(values.type), wanted, TEXT if is_text(values.type) else OTHER)
     if wanted == INTEGER:  # the keys that the type can hold
         ends = np.iinfo(values.type.to_pandas_dtype())
         places = {key: place for key, place in places.items() if ends.min <= cast("int", key) <= ends.max}
@@ -123,7 +150,7 @@ def from_arrow(values: Any, name: str) -> NDArray[Any]:  # noqa: ANN401
     kind = values.type
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
     if not (is_number or types.is_null(kind)):
-        raise wrong_kind(name, str(kind), NUMBER)
+        raise wrong_kind(name, str(kind), NUMBER, TEXT if is_text(kind) else OTHER)
     if types.is_boolean(kind):
         values = values.cast("int8")
     if types.is_decimal(kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from lessnoise import validation
 from lessnoise._common import round_up, settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import shown
 from lessnoise.query import columns, whole_sums
-from lessnoise.query.base import Norms, NumericQuery, column_names, interval
+from lessnoise.query.base import CLIPPED, MISSING_DROPPED, Norms, NumericQuery, column_names, interval
 from lessnoise.query.linear import step
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _EXACT_ROWS = 2**17
 _BLOCK = 8192  # rows per product
 _PIECE = 1 << 16  # values per step of rounding: they stay in cache
 _MOST_COLUMNS = 2**14  # below it squared norms are exact
+_SCALED = "A row whose l2 norm exceeds the bound is scaled down to it."
 _BEYOND = 1.0 + 1e-9  # rows that exceed the norm by less are not counted as clipped: rounding may have done it
 
 
@@ -69,6 +71,13 @@ class Gram(NumericQuery):
         assert self._step > 0.0
         if len(self.names) > _MOST_COLUMNS:
             raise InvalidInput(f"columns={len(self.names)} are more than {_MOST_COLUMNS}: pass fewer.")
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rows are dropped, and bounded."""
+        if self.norm is None:
+            return (MISSING_DROPPED, CLIPPED)
+        return ("A row with NULL, NaN or infinity in one of the columns is dropped.", _SCALED)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -185,6 +194,24 @@ class SecondMoments(Gram):
     shift: tuple[float, ...] | None = None
     block_rows = 1 << 14
     kind = "second moments"
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Self:
+        """A query of this kind from its plain values: rows have no box."""
+        size, ends, shift = len(column_names(values.get("columns"))), values.get("ends"), values.get("shift")
+        lines = [*([] if ends is None else validation.entries("ends", ends)), *([] if shift is None else [shift])]
+        fits = len(lines) == 2 * (ends is not None) + (shift is not None)
+        if not fits or any(len(validation.numbers("ends and shift", line)) != size for line in lines):
+            raise InvalidInput(f"ends={shown(ends)}, shift={shown(shift)} do not fit the columns: restore them.")
+        if values.get("norm") is None:
+            raise InvalidInput("norm=None, which second moments need: restore it.")
+        return super().read({**values, "box": None})
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rows are bounded, not dropped."""
+        missing = "NULL, NaN and infinite entries are refused."
+        return (missing, _SCALED) if self.ends is None else (missing, CLIPPED, _SCALED)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.changes import counts
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns
 from lessnoise.query.axis import Axis
-from lessnoise.query.base import Norms, Query, column_names, interval
+from lessnoise.query.base import MISSING_DROPPED, Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,7 @@ class Histogram(Query):
     """
 
     axes: tuple[Axis, ...]
+    kind = "histogram"
     integer = True
     counts = True
 
@@ -122,7 +124,18 @@ class Histogram(Query):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"query": "histogram", "axes": [axis.to_dict() for axis in self.axes]}
+        return {"query": self.kind, "axes": [axis.to_dict() for axis in self.axes]}
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Self:
+        """A histogram from its plain values."""
+        given = validation.fields(values, ("query", "axes"), "histogram query")
+        return cls(tuple(Axis.from_dict(axis) for axis in validation.entries("axes", given["axes"])))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rows outside the cells are dropped or counted in the nearest."""
+        return (MISSING_DROPPED, *(axis.outside_words for axis in self.axes))
 
     def _cells(self, batch: Any) -> IntArray:  # noqa: ANN401
         """For each row the number of its cell, axes in C order, or -1."""

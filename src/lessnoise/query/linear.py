@@ -14,7 +14,7 @@ from lessnoise.changes import box, corner
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
-from lessnoise.query.base import Norms, NumericQuery, column_names, intervals
+from lessnoise.query.base import CLIPPED, MISSING_DROPPED, Norms, NumericQuery, column_names, intervals
 from lessnoise.query.unit import ROW
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ class Sum(NumericQuery):
         names = column_names(self.names)
         settle(self, names=names, bounds=intervals(self.bounds, names))
         assert all(step(ends) > 0.0 for ends in self.bounds)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rows are dropped, entries clipped."""
+        return (MISSING_DROPPED, CLIPPED)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -119,6 +124,12 @@ class Mean(NumericQuery):
         settle(self, names=names, bounds=intervals(self.bounds, names))
         if self.rows is not None:
             settle(self, rows=validation.whole_number("rows", self.rows))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Rows are dropped, unless their number is public; entries are clipped."""
+        kept = "The number of rows is public; a row with NULL or NaN counts as the middle of its bounds."
+        return (MISSING_DROPPED if self.rows is None else kept, CLIPPED)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +43,13 @@ class Unit:
 
     def __post_init__(self) -> None:
         if self.id is not None and not isinstance(self.id, str):
-            raise InvalidInput(f"unit={self.id!r} is not a column name: pass the name of the column with the user ids.")
+            raise InvalidInput(
+                f"unit={shown(self.id)} is not a column name: pass the name of the column with the user ids."
+            )
         if (self.id is None) != (self.max_rows is None):
             raise InvalidInput(
-                f"unit={self.id!r} with max_rows={self.max_rows}: pass both for users, or neither to protect rows."
+                f"unit={shown(self.id)} with max_rows={shown(self.max_rows)}: pass both for users, or neither to "
+                "protect rows."
             )
         if self.max_rows is not None:
             settle(self, max_rows=validation.whole_number("max_rows", self.max_rows))
@@ -58,11 +62,26 @@ class Unit:
         return 1 if self.max_rows is None else self.max_rows
 
     def __str__(self) -> str:
-        return "one row" if self.id is None else f"one user by {self.id!r}, at most {self.rows} rows each"
+        return "one row" if self.id is None else f"one user by {shown(self.id)}, at most {self.rows} rows each"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; the key stays behind."""
         return {"id": self.id, "max_rows": self.max_rows}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Unit:
+        """The inverse of :meth:`to_dict`, with a fresh key."""
+        return cls(**validation.fields(values, ("id", "max_rows"), "unit"))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Which rows of users are dropped, in words for a certificate."""
+        if self.id is None:
+            return ()
+        return (
+            f"A row without an id in {self.id!r} is dropped.",
+            f"Of a user with more than {self.rows} rows that count, {self.rows} are chosen at random.",
+        )
 
     def chosen(self, ids: Sequence[object] | NDArray[Any], order: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
         """Positions of the rows that are used: at most ``max_rows`` of each id.

@@ -4,7 +4,7 @@ from lessnoise.release.certificate import Certificate
 from lessnoise.release.folder import CertifiedFolder, verified
 from lessnoise.release.pair import certificate_path, check_writable
 from lessnoise.release.payment import IN_MEMORY, Payment, reason
-from lessnoise.release.release import Release, release
+from lessnoise.release.release import Release, release, release_answer
 from lessnoise.release.streamed import open_array, release_file
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "open_array",
     "reason",
     "release",
+    "release_answer",
     "release_file",
     "verified",
 ]

@@ -15,14 +15,21 @@ from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism import Mechanism, grid_step
+from lessnoise.query import read_asked
+from lessnoise.release.coverage import check_covers
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream
+    from lessnoise.query import Asked
 
 SCHEMA = 1
 _RECOMPUTED = 1e-6  # relative: another machine's mathematical library, another version's grid of a curve
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
 _CHANGES = "One individual changes the value as the set of changes says, which the caller or the query stated."
+_QUERY = (
+    "What one unit can change follows from the query that is stated here; that one individual is one such unit, the "
+    "caller stated."
+)
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
 _WORDS = (
     "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
@@ -30,9 +37,13 @@ _WORDS = (
 )
 
 
-def assumptions(mechanism: Mechanism) -> tuple[str, ...]:
-    """What the guarantee rests on. Integer noise is drawn and added in integers, so rounding is no concern there."""
-    shared = (_SENSITIVITY if mechanism.changes is None else _CHANGES, _COMPOSITION, _WORDS)
+def assumptions(mechanism: Mechanism, asked: Asked | None = None) -> tuple[str, ...]:
+    """What the guarantee rests on: with a query, not on a sensitivity that the caller stated.
+
+    Integer noise is drawn and added in integers, so rounding is no concern there.
+    """
+    stated = _SENSITIVITY if mechanism.changes is None else _CHANGES
+    shared = (stated if asked is None else _QUERY, _COMPOSITION, _WORDS)
     return shared if mechanism.law.integer else (*shared, mechanism.law.rounding)
 
 
@@ -44,7 +55,8 @@ class Certificate(Shown):
     delta of the real-valued noise, plus ``delta_numeric``, what the finite machine adds, rounded up. ``claim_holds``
     compares the claim with ``exact``. The released numbers are multiples of ``grid``, if there is one. A release made
     with a caller's generator is marked ``private=False``. ``value_sha256`` is there once the noisy value is in a file:
-    the SHA-256 of that file.
+    the SHA-256 of that file. ``asked`` is there if an :class:`~lessnoise.Answer` was released: the query, of which the
+    set of changes follows.
     """
 
     mechanism: Mechanism
@@ -58,9 +70,16 @@ class Certificate(Shown):
     assumptions: tuple[str, ...]
     version: str = __version__
     value_sha256: str | None = None
+    asked: Asked | None = None
 
     @classmethod
-    def of(cls, mechanism: Mechanism, stream: Stream, dtype: np.dtype[Any] | type = np.float64) -> Certificate:
+    def of(
+        cls,
+        mechanism: Mechanism,
+        stream: Stream,
+        dtype: np.dtype[Any] | type = np.float64,
+        asked: Asked | None = None,
+    ) -> Certificate:
         """Compute the certificate of a mechanism; a mechanism without a claim is certified at epsilon = 1."""
         if mechanism.claim is None:
             exact, holds = mechanism.delta(1.0), None
@@ -78,7 +97,8 @@ class Certificate(Shown):
             holds,
             stream.private,
             stream.description,
-            assumptions(mechanism),
+            assumptions(mechanism, asked),
+            asked=asked,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,13 +116,15 @@ class Certificate(Shown):
             "randomness": self.randomness,
             "assumptions": list(self.assumptions),
             "value_sha256": self.value_sha256,
+            **({} if self.asked is None else {"query": self.asked.to_dict()}),
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Certificate:
         """The inverse of :meth:`to_dict`; what it guarantees is computed again, and one that promises more is refused.
 
-        Fields of other names are left alone: the certificate of a histogram has its query in it.
+        Fields of other names are left alone. A histogram's certificate of an older version has the query among them,
+        "query" being its name alone.
         """
         needed = (
             *("lessnoise", "mechanism", "guarantee", "exact_delta", "delta_numeric", "grid", "claim_holds"),
@@ -125,12 +147,19 @@ class Certificate(Shown):
             ),
             validation.text("lessnoise", given["lessnoise"]),
             given.get("value_sha256") and validation.text("value_sha256", given["value_sha256"]),
+            None if isinstance(given.get("query"), (str, type(None))) else read_asked(given["query"]),
         )
         stated._refuse_contradictions()
         return stated
 
     def _refuse_contradictions(self) -> None:
-        """The mechanism is here in full, so that nobody has to believe what is said of it."""
+        """The mechanism is here in full, and the query, so that nobody has to believe what is said of them."""
+        if self.asked is None and _QUERY in self.assumptions:
+            raise InvalidInput(
+                "the assumptions speak of a query that is not stated: the certificate was changed; restore it."
+            )
+        if self.asked is not None:
+            check_covers(self.mechanism, self.asked)
         truth = Certificate.of(self.mechanism, noise_engine.Stream.secure())
         same = ("epsilon", "neighbours")
         if any(getattr(self.guarantee, name) != getattr(truth.guarantee, name) for name in same):

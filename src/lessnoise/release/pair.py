@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism import Mechanism
+    from lessnoise.query import Asked
     from lessnoise.release.release import Release
 
 _PART = 1 << 20  # entries that are written at a time
@@ -40,10 +41,11 @@ def check_writable(target: Path, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def reserved(mechanism: Mechanism, target: Path, force: bool) -> Iterator[files.Staged]:
+def reserved(mechanism: Mechanism, target: Path, force: bool, asked: Asked | None = None) -> Iterator[files.Staged]:
     """Both files of a release, made and with room on the disk: what cannot be written shows before the payment."""
     header = _header(mechanism.shape, np.dtype(np.float64))
-    text = json.dumps({"mechanism": mechanism.to_dict()}, indent=2)
+    known = {"mechanism": mechanism.to_dict(), "query": None if asked is None else asked.to_dict()}
+    text = json.dumps(known, indent=2)
     sizes = {target: len(header) + 8 * mechanism.dimension, certificate_path(target): len(text) + (1 << 14)}
     with files.staged(sizes, force) as staged:
         yield staged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,11 @@ from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise._later import offers
 from lessnoise.errors import ClaimWarning, InvalidInput
-from lessnoise.mechanism import integer_array, is_streamed, prepare_noise, values_drawn
+from lessnoise.mechanism import BEST, choose_mechanism, integer_array, is_streamed, prepare_noise, values_drawn
 from lessnoise.noise import Stream, can_keep
+from lessnoise.query import Answer, Asked
 from lessnoise.release.certificate import Certificate
+from lessnoise.release.coverage import check_covers, unquoted
 from lessnoise.release.pair import read_release, reserved, write_staged
 from lessnoise.release.payment import Payment
 
@@ -49,7 +51,7 @@ class Release(Plotted):
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the value as ``path`` and the certificate, with the value's SHA-256, beside it: both or neither."""
-        with reserved(self.certificate.mechanism, Path(path), force) as staged:
+        with reserved(self.certificate.mechanism, Path(path), force, self.certificate.asked) as staged:
             write_staged(self, Path(path), staged, None)
 
     @classmethod
@@ -61,7 +63,7 @@ class Release(Plotted):
 @offers("release")
 def release(
     mechanism: Mechanism,
-    value: ArrayLike,
+    value: ArrayLike | Answer,
     rng: np.random.Generator | None = None,
     *,
     ledger: Ledger | None = None,
@@ -71,6 +73,9 @@ def release(
 ) -> Release:
     """Check everything, certify, pay, and only then draw and add the noise.
 
+    Of an :class:`~lessnoise.Answer`, the mechanism must hide all that one unit can change, and the certificate says
+    what was asked.
+
     What fails before the payment costs nothing; what fails after it raises :class:`~lessnoise.PaidNotReleased`.
 
     >>> import lessnoise as ln
@@ -79,18 +84,52 @@ def release(
     >>> r.value.shape, r.certificate.private, r.certificate.guarantee.delta <= 1e-6
     ((3,), True, True)
     """
-    integer = mechanism.law.integer
-    checked = integer_array(value, mechanism.shape) if integer else validation.shaped_array(value, mechanism.shape)
-    stream, certificate = certified(mechanism, checked.dtype, rng, ledger, partition)
+    asked = None
+    if isinstance(value, Answer):
+        asked, value = value.asked, value.value
+        check_covers(mechanism, asked)
+    with unquoted(asked):
+        integer = mechanism.law.integer
+        checked = integer_array(value, mechanism.shape) if integer else validation.shaped_array(value, mechanism.shape)
+    stated = asked if asked is not None and asked.query.can_be_read else None
+    stream, certificate = certified(mechanism, checked.dtype, rng, ledger, partition, stated)
     if threads is not None:
         validation.whole_number("threads", threads)
-    drawing = prepare_noise(mechanism.law, checked, stream, out=out, threads=threads)
+    with unquoted(asked):
+        drawing = prepare_noise(mechanism.law, checked, stream, out=out, threads=threads)
     if ledger is not None:
         _check_memory(mechanism)
     with Payment(ledger) as payment:
         payment.spend(mechanism, partition)
-        noisy = drawing()
+        with unquoted(asked):
+            noisy = drawing()
     return Release(noisy, certificate, payment.receipt)
+
+
+@offers("release answer")
+def release_answer(
+    answer: Answer,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str = BEST,
+    rng: np.random.Generator | None = None,
+    ledger: Ledger | None = None,
+    partition: str | None = None,
+) -> Release:
+    """Choose the mechanism and release; what is best for counts gives whole numbers, rounded if its noise is not."""
+    built = choose_mechanism(mechanism, answer.request(epsilon, delta))
+    made = release(built, answer, rng, ledger=ledger, partition=partition)
+    if mechanism != BEST or built.law.integer or not answer.query.integer:
+        return made
+    with Payment(ledger, made.receipt, made):
+        return replace(made, value=_whole(made.value), certificate=replace(made.certificate, grid=1.0))
+
+
+def _whole(noisy: NDArray[Any]) -> NDArray[Any]:
+    """Noisy counts, rounded; integers unless the noise is so large that 64 bits do not hold them."""
+    rounded: NDArray[Any] = np.rint(noisy)
+    return rounded.astype(np.int64) if (np.abs(rounded) < 2.0**62).all() else rounded
 
 
 def certified(
@@ -99,12 +138,13 @@ def certified(
     rng: np.random.Generator | None,
     ledger: Ledger | None,
     partition: str | None,
+    asked: Asked | None = None,
 ) -> tuple[Stream, Certificate]:
     """Every check that needs no value; the words of the release, not drawn yet, and its certificate."""
     generator = validation.generator(rng)
     _check_payment(generator, ledger, partition)
     stream = Stream.of(generator)
-    certificate = Certificate.of(mechanism, stream, dtype)
+    certificate = Certificate.of(mechanism, stream, dtype, asked)
     _refuse_impossible(certificate)
     if certificate.claim_holds is False and mechanism.claim is not None:
         warnings.warn(

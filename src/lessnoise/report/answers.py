@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lessnoise._display import picture, to_png
 from lessnoise.errors import InvalidInput
 from lessnoise.report.canvas import COLOURS, GRID, blank, literal, notebook_figure, png, style
-from lessnoise.table import NUMBERS, TableAnswer
+from lessnoise.table import STATISTIC, TableAnswer
 from lessnoise.text import up
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def _(shown: TableAnswer, axes: Axes | None = None) -> Figure:
 
 
 def _statistics(answer: TableAnswer) -> list[str]:
-    return list(dict.fromkeys(row["statistic"] for row in answer.rows))
+    return list(dict.fromkeys(row["statistic"] for row in answer.rows)) or ["no group is large enough to be shown"]
 
 
 def _size(answer: TableAnswer) -> tuple[float, float]:
     """Width and height in inches."""
     panels = len(_statistics(answer))
-    groups = len(answer.rows) // panels
+    groups = max(len(answer.rows) // panels, 1)
     across, down = min(panels, _ACROSS), -(-panels // _ACROSS)
     return max(2.0 + 2.6 * across, 6.4), down * (1.1 + _LINE * min(groups, _MOST_LABELS))
 
@@ -90,7 +90,7 @@ def _panels(answer: TableAnswer, figure: Figure) -> None:
 def _panel(axes: Axes, answer: TableAnswer, name: str) -> None:
     """One statistic: the groups from top to bottom, a dot for the value and a line for the interval."""
     rows = [row for row in answer.rows if row["statistic"] == name]
-    columns = [column for column in answer.columns if column not in NUMBERS]
+    columns = [column for column in answer.columns if column not in STATISTIC]
     places = range(len(rows))
     axes.hlines(places, [row["lower"] for row in rows], [row["upper"] for row in rows], color=_COLOUR, linewidth=1.6)
     axes.plot([row["value"] for row in rows], places, "o", color=_COLOUR, markersize=4.5)
@@ -100,10 +100,10 @@ def _panel(axes: Axes, answer: TableAnswer, name: str) -> None:
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.08)
     axes.locator_params(axis="x", nbins=4)
-    every = -(-len(rows) // _MOST_LABELS)
+    every = max(1, -(-len(rows) // _MOST_LABELS))
     axes.set_yticks(places[::every], [_label(row, columns) for row in rows[::every]])
     axes.set_ylabel(literal(", ".join(columns), 40))
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
 
 
 def _label(row: Mapping[str, Any], columns: Sequence[str]) -> str:

@@ -13,8 +13,9 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Verdict
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism import Mechanism, changes_words
+from lessnoise.query import Answer
 from lessnoise.release import Certificate, Release
-from lessnoise.table import NUMBERS, TableAnswer
+from lessnoise.table import STATISTIC, TableAnswer
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
@@ -70,6 +71,18 @@ def _(shown: Certificate) -> str:
     return _box("Certificate", _certificate_rows(shown), edge=_private_edge(shown))
 
 
+@to_html.register(Answer)
+def _(shown: Answer) -> str:
+    rows = [
+        ("query", str(shown.asked)),
+        ("shape", _sizes(shown.shape)),
+        ("protects", str(shown.unit)),
+        ("one unit changes", shown.changes_words),
+        ("value", "not shown: it is the true one; release it"),
+    ]
+    return _box("Answer, not to be published", rows)
+
+
 @to_html.register(Release)
 def _(shown: Release) -> str:
     rows = _certificate_rows(shown.certificate)
@@ -90,15 +103,15 @@ def _(shown: TableAnswer) -> str:
     ]
     if shown.receipt is not None:
         rows.append(("paid", f"record {shown.receipt.id} of the ledger"))
-    labels = [name for name in shown.columns if name not in NUMBERS]
+    labels = [name for name in shown.columns if name not in STATISTIC]
     lines = [
-        (*(str(row[name]) for name in (*labels, "statistic")), *(f"{row[name]:.6g}" for name in NUMBERS[1:]))
+        (*(str(row[name]) for name in (*labels, "statistic")), *(f"{row[name]:.6g}" for name in STATISTIC[1:]))
         for row in shown.rows[:_MOST_GROUPS]
     ]
     if len(shown.rows) > _MOST_GROUPS:
         lines.append(("…",) * len(shown.columns))
     edge = _GOOD if shown.private and all(one.claim_holds is not False for one in shown.certificates) else _BAD
-    return _box("Private statistics", rows, _grid((*labels, *NUMBERS), lines), edge=edge)
+    return _box("Private statistics", rows, _grid((*labels, *STATISTIC), lines), edge=edge)
 
 
 @to_html.register(Composition)
@@ -197,8 +210,10 @@ def _certificate_rows(certificate: Certificate) -> list[Cell]:
         ("private", "yes" if certificate.private else "NO: the noise came from a seeded generator"),
         ("randomness", certificate.randomness),
     ]
+    if certificate.asked is not None:
+        rows[1:1] = [("query", str(certificate.asked)), ("protects", str(certificate.asked.unit))]
     if not mechanism.law.data_dependent:
-        rows.insert(2, ("noise", f"{mechanism.standard_deviation:.5g} (standard deviation of an entry)"))
+        rows.insert(len(rows) - 3, ("noise", f"{mechanism.standard_deviation:.5g} (standard deviation of an entry)"))
     if certificate.grid is not None:
         rows.append(("grid", f"multiples of {certificate.grid:g}"))
     return rows

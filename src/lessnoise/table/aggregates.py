@@ -128,13 +128,16 @@ def _quantiles(cells: Array, probabilities: tuple[float, ...]) -> Array:
     return np.concatenate(found, axis=-1)
 
 
+COUNT = Aggregate("count")
+
+
 def count() -> Aggregate:
     """How many rows.
 
     >>> count().names
     ['count']
     """
-    return Aggregate("count")
+    return COUNT
 
 
 def sum(column: str, bounds: tuple[float, float]) -> Aggregate:  # noqa: A001

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lessnoise.release import Certificate
 
 
-NUMBERS = ("statistic", "value", "lower", "upper")
+STATISTIC = ("statistic", "value", "lower", "upper")
 """The columns of an answer after those of the groups."""
 
 
@@ -39,16 +39,12 @@ class TableAnswer(Plotted):
     """
 
     rows: tuple[Mapping[str, Any], ...]
+    columns: tuple[str, ...]
     guarantee: Guarantee
     certificates: tuple[Certificate, ...]
     description: Mapping[str, Any]
     level: float
     receipt: Receipt | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.rows[0])
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -124,7 +120,7 @@ class TableAnswer(Plotted):
         files.write_together({Path(path): files.writer(content)}, force)
 
     def __str__(self) -> str:
-        cells = [self.columns, *([_text(row[name]) for name in self.columns] for row in self.rows[:50])]
+        cells = [list(self.columns), *([_text(row[name]) for name in self.columns] for row in self.rows[:50])]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
         more = [] if len(self.rows) <= 50 else [f"... {len(self.rows) - 50} more rows"]

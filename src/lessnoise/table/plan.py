@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from lessnoise.query import Grouped, Measure, Unit
     from lessnoise.table.aggregates import Aggregate
 
+_MOST_GROUPS = 1 << 31  # with private keys
+_COUNTING = 1.36  # the need of a count that only selects keys
 _FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribution function
 
 
@@ -95,25 +97,28 @@ def make_plan(
     neighbours: Neighbours,
     weights: Sequence[float] | None,
     level: float,
+    *,
+    unknown: bool = False,
 ) -> Plan:
-    """Shares such that every answer has the same relative precision, times its weight."""
+    """Shares such that every answer has the same relative precision, times its weight.
+
+    With ``unknown`` keys every mechanism is for as many groups as there may be, and its noise does not depend on that.
+    """
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     level = validation.probability("level", level)
     weighed = _weights(aggregates, weights)
     needs = []
     for measure, where in query.places():
-        answers = [one for one, _ in weighed if serves(measure, one)]
-        need = max(one.precision() * weight for one, weight in weighed if serves(measure, one))
-        needs.append((measure, where, answers, need))
+        served = [(one, one.precision() * weight) for one, weight in weighed if serves(measure, one)]
+        needs.append((measure, where, served, max((need for _, need in served), default=_COUNTING)))
     total = math.fsum(need for *_, need in needs)
     parts = []
     for measure, where, served, need in needs:
-        share = need / total
-        target = {
-            "epsilon": math.nextafter(epsilon * share * (1.0 - 1e-12), 0.0),
-            "delta": delta * share * (1.0 - 1e-9),
-        }
-        parts.append(Part(measure, tuple(served), where, _mechanism(query, measure, unit, neighbours, **target)))
+        share = need / total * (1.0 - 1e-9)  # rounding
+        built = _mechanism(query, measure, unit, neighbours, epsilon * share, delta * share, tree=not unknown)
+        if unknown:
+            built = replace(built, shape=(_MOST_GROUPS * measure.width,))
+        parts.append(Part(measure, tuple(one for one, _ in served), where, built))
     return Plan(query, tuple(parts), epsilon, delta, level)
 
 
@@ -147,10 +152,10 @@ def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -
 
 
 def _mechanism(
-    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
+    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float, *, tree: bool
 ) -> Mechanism:
     shape, changes = (query.groups * measure.width,), measure.changes(query.groups, unit.rows, neighbours)
-    if measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
+    if tree and measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
         size = changes.norm(1, math.prod(shape))
         return hb(epsilon=epsilon, shape=shape, l1_sensitivity=size, neighbours=neighbours)
     return least_noise(epsilon=epsilon, delta=delta, shape=shape, changes=changes, neighbours=neighbours)

@@ -11,8 +11,8 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 from lessnoise.query import ROW, Axis, Grouped, Unit
-from lessnoise.table.aggregates import Aggregate
-from lessnoise.table.answer import NUMBERS
+from lessnoise.table.aggregates import COUNT, Aggregate
+from lessnoise.table.answer import STATISTIC
 from lessnoise.table.job import Job
 from lessnoise.table.plan import Plan, make_plan, measures_of
 
@@ -68,11 +68,23 @@ class Table:
         """Groups by one or several columns, with public ``keys``, or even ``bins`` in ``bounds``, or ``edges``.
 
         For several columns pass ``keys={"city": [...], "sex": [...]}``, or an :class:`~lessnoise.Axis` for each.
+        Without keys, the keys of one column are private, too: those whose noisy count is beyond what noise alone can
+        reach are released, with that count (Desfontaines, Voss, Gipson & Mandayam 2022).
         """
         if not by:
             raise InvalidInput(
                 "group_by() names no column: pass one, such as group_by('city', keys=['Oslo', 'Bergen'])."
             )
+        if (
+            len(by) == 1
+            and isinstance(by[0], str)
+            and keys is None
+            and bins is None
+            and bounds is None
+            and edges is None
+        ):
+            self._check_unknown(by[0])
+            return TableGroups(self, (), by[0])
         axes = []
         for column in by:
             if isinstance(column, Axis):
@@ -87,6 +99,18 @@ class Table:
             axes.append(Axis(column, keys=own, bins=bins, bounds=bounds, edges=edges))  # type: ignore[arg-type]
         return TableGroups(self, tuple(axes))
 
+    def _check_unknown(self, column: str) -> None:
+        validation.text("column", column)
+        if self.unit.rows > 1:
+            raise InvalidInput(
+                f"keys=None with max_rows={self.unit.rows}: private keys are for units of one row so far; pass keys, "
+                "or max_rows=1."
+            )
+        if Neighbours.of(self.neighbours) is not Neighbours.ADD_REMOVE:
+            raise InvalidInput(
+                "keys=None with neighbours='replace': private keys are for added or removed units; pass keys."
+            )
+
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of all rows."""
         return TableGroups(self, ()).aggregate(*aggregates)
@@ -98,6 +122,7 @@ class TableGroups:
 
     table: Table
     axes: tuple[Axis, ...]
+    unknown: str | None = None
 
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of every group, each from :func:`lessnoise.count`, :func:`lessnoise.mean` and the like."""
@@ -111,12 +136,12 @@ class TableGroups:
         names = [name for one in aggregates for name in one.names]
         if len(set(names)) < len(names):
             raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")
-        for axis in self.axes:
-            if axis.column in NUMBERS:
+        for column in (*(axis.column for axis in self.axes), self.unknown):
+            if column in STATISTIC:
                 raise InvalidInput(
-                    f"group_by({axis.column!r}) has the name of a column of the answer: rename the column of the data."
+                    f"group_by({column!r}) has the name of a column of the answer: rename the column of the data."
                 )
-        return TableQuestion(self.table, self.axes, aggregates)
+        return TableQuestion(self.table, self.axes, aggregates, self.unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,11 +151,20 @@ class TableQuestion:
     table: Table
     axes: tuple[Axis, ...]
     aggregates: tuple[Aggregate, ...]
+    unknown: str | None = None
 
     @property
     def query(self) -> Grouped:
-        """One pass over the rows for all measures."""
-        return Grouped(self.axes, measures_of(self.aggregates))
+        """One pass over the rows for all measures; private keys are stood for by two that nobody has."""
+        if self.unknown is None:
+            return Grouped(self.axes, measures_of(self.aggregates))
+        return self.with_keys(("0", "1"))
+
+    def with_keys(self, keys: Sequence[Any]) -> Grouped:
+        """The query for private keys, once they are known."""
+        assert self.unknown is not None
+        counted = self.aggregates if any(one.kind == "count" for one in self.aggregates) else (*self.aggregates, COUNT)
+        return Grouped((Axis(self.unknown, keys=tuple(keys)),), measures_of(counted))
 
     @property
     def rules(self) -> list[str]:
@@ -141,6 +175,9 @@ class TableQuestion:
             for axis in self.axes
             if axis.outside == "drop"
         ]
+        if self.unknown is not None:
+            found.append(f"rows with NULL or NaN in {self.unknown!r} are left out")
+            found.append(f"keys of {self.unknown!r} whose noisy count is too small are left out, with their rows")
         for column, bounds in {one.column: one.bounds for one in self.aggregates if one.column is not None}.items():
             found.append(f"rows with NULL or NaN in {column!r} do not count for its statistics")
             found.append(f"values of {column!r} are clipped to {bounds}")
@@ -156,7 +193,8 @@ class TableQuestion:
     ) -> Plan:
         """Which noise each statistic gets, without touching the data. ``weights``: one for each aggregate."""
         relation = Neighbours.of(self.table.neighbours)
-        return make_plan(self.query, self.aggregates, epsilon, delta, self.table.unit, relation, weights, level)
+        arguments = (epsilon, delta, self.table.unit, relation, weights, level)
+        return make_plan(self.query, self.aggregates, *arguments, unknown=self.unknown is not None)
 
     def release(
         self,

@@ -17,7 +17,7 @@ from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import csv_text
 from lessnoise.mechanism import BEST, choose_mechanism
 from lessnoise.noise import Stream
-from lessnoise.query import ROW, Axis, Histogram, Unit
+from lessnoise.query import ROW, Asked, Axis, Histogram, Unit
 from lessnoise.release import Certificate, CertifiedFolder, Payment, Release, verified
 
 if TYPE_CHECKING:
@@ -63,14 +63,8 @@ class HistogramRelease:
         return self.release.certificate
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate, and the query that it belongs to; plain values, ready for JSON."""
-        return {
-            **self.certificate.to_dict(),
-            **self.query.to_dict(),
-            "unit": self.unit.to_dict(),
-            "engine": self.engine,
-            "postprocess": list(self.postprocess),
-        }
+        """The certificate, which has the query in it, and what was done to the counts; plain values for JSON."""
+        return {**self.certificate.to_dict(), "postprocess": list(self.postprocess)}
 
     def save(
         self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",), force: bool = False
@@ -128,13 +122,14 @@ class Plan:
 
     def release(self, answer: Answer, engine: str, **options: Any) -> HistogramRelease:  # noqa: ANN401
         """Release the counts, with the options of ``Mechanism.release``, and post-process them."""
-        release = self.mechanism.release(answer.value, **options)
+        release = self.mechanism.release(answer, **options)
         with Payment(options.get("ledger"), release.receipt, release):
             return self._finished(release, engine)
 
     def trial(self) -> HistogramRelease:
         """As long as a release of this plan and as hard to draw, with made-up numbers."""
-        certificate = Certificate.of(self.mechanism, Stream.secure())
+        asked = Asked(self.query, self.neighbours, self.unit, "trial")
+        certificate = Certificate.of(self.mechanism, Stream.secure(), asked=asked)
         value = 1e3 * np.random.default_rng(0).standard_normal(self.query.shape)
         if self.mechanism.law.integer:
             value = np.rint(1e6 * value)  # as many digits

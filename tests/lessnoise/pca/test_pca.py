@@ -326,7 +326,7 @@ def test_columns_of_words_and_missing_values_are_refused(tmp_path):
 
     options = {"epsilon": 1, "delta": 1e-6, "clip_norm": 1}
     words = pyarrow.table({"a": [1.0, 2.0], "b": ["x", "y"]})
-    with pytest.raises(ln.InvalidInput, match="column='b' has type VARCHAR, where the query needs numbers"):
+    with pytest.raises(ln.InvalidInput, match="column 'b' holds text, not numbers"):
         PrivatePCA(1, **options).fit(words)
     assert PrivatePCA(1, columns=["a"], **options).fit(words).n_features_in_ == 1
     assert PrivatePCA(1, columns=["a"], **options).fit(words.to_pandas()).n_features_in_ == 1

@@ -405,11 +405,11 @@ def test_descriptions_refuse_in_one_sentence(make, words):
     ("data", "words"),
     [
         ({"x": np.zeros(3)}, "column='y' is not in the data: choose among 'x'"),
-        ({"x": np.zeros(3), "y": np.array(["a", "b", "c"])}, "column='y' has type <U1.*needs numbers"),
+        ({"x": np.zeros(3), "y": np.array(["a", "b", "c"])}, "column 'y' holds text, not numbers"),
         ({"x": np.zeros(3), "y": np.zeros(2)}, "different lengths"),
         ({"x": np.zeros(3), "y": np.full(3, math.nan)}, "column='y' holds no values"),
         (np.zeros((3, 3)), r"data.shape=\(3, 3\) is not \(n, 2\)"),
-        (np.array([["a", "b"]]), "needs numbers"),
+        (np.array([["a", "b"]]), "column 'x' holds text, not numbers"),
     ],
 )
 def test_unusable_arrays(data, words):

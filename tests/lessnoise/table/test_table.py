@@ -167,7 +167,6 @@ def test_intervals_cover_the_truth():
     ("ask", "words"),
     [
         (lambda t: t.group_by(), "names no column"),
-        (lambda t: t.group_by("city"), "keys=None"),
         (lambda t: t.group_by("city", keys=["a", "a"]), "must be different"),
         (lambda t: t.aggregate(), "asks for nothing"),
         (lambda t: t.aggregate("count"), "is none"),
@@ -191,3 +190,60 @@ def test_bad_input_is_one_sentence(ask, words):
 def test_rows_are_a_measure_of_their_own():
     assert ROWS.width == 1
     assert Measure("moments", "a", (0, 1), 2).width == 3
+
+
+# Private keys.
+
+
+def test_keys_of_many_rows_are_released_and_rare_ones_never():
+    city = np.array(["Oslo"] * 500 + ["Bergen"] * 200 + [f"only {i}" for i in range(300)])
+    question = (
+        ln.Table({"city": city, "age": np.full(len(city), 30.0)})
+        .group_by("city")
+        .aggregate(ln.count(), ln.mean("age", bounds=(0, 100)))
+    )
+    answer = question.release(**TARGET)
+    assert {row["city"] for row in answer.rows} == {"Oslo", "Bergen"}
+    assert [row["city"] for row in answer.rows] == ["Bergen"] * 2 + ["Oslo"] * 2
+    # Neither the certificate nor the description tells how many keys there were.
+    told = json.dumps(answer.certificate)
+    assert "502" not in told
+    assert "only" not in told
+    assert {one["mechanism"]["shape"][0] for one in answer.certificate["releases"]} == {2, 4}
+
+
+def test_a_key_of_one_row_is_released_with_at_most_its_delta():
+    plan = ln.Table({"city": np.array(["a"])}).group_by("city").aggregate(ln.count()).plan(epsilon=1, delta=0.01)
+    law = plan.parts[0].mechanism.law
+    assert law.last <= law.tail <= 0.01  # 1 + noise > K + 1 only if the noise is K + 1
+    table = ln.Table({"city": np.array(["a"])}).group_by("city").aggregate(ln.count())
+    shown = sum(len(table.release(epsilon=1, delta=0.01).rows) for _ in range(1500))
+    assert shown <= 15 + 6 * 15**0.5
+
+
+def test_no_key_at_all():
+    answer = ln.Table({"city": np.array(["a", "b"])}).group_by("city").aggregate(ln.count()).release(**TARGET)
+    assert answer.rows == ()
+    assert answer.columns == ("city", "statistic", "value", "lower", "upper")
+    assert "statistic" in str(answer)
+
+
+def test_private_keys_from_frames_and_of_numbers(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("duckdb")
+    frame = pd.DataFrame({"zone": [1, 2, 2] * 100, "city": ["x", None, "y"] * 100})
+    by_zone = ln.Table(frame).group_by("zone").aggregate(ln.count()).release(**TARGET)
+    assert [row["zone"] for row in by_zone.rows] == [1, 2]
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    by_city = ln.Table(tmp_path / "people.csv").group_by("city").aggregate(ln.count()).release(**TARGET)
+    assert [row["city"] for row in by_city.rows] == ["x", "y"]
+
+
+def test_private_keys_are_refused_where_they_are_not_proved():
+    data = {"city": np.array(["a"]), "who": np.array([1])}
+    with pytest.raises(ln.InvalidInput, match="max_rows=2"):
+        ln.Table(data, unit=ln.Unit("who", max_rows=2)).group_by("city")
+    with pytest.raises(ln.InvalidInput, match="replace"):
+        ln.Table(data, neighbours="replace").group_by("city")
+    with pytest.raises(ln.InvalidInput, match="column='town' is not in the data"):
+        ln.Table(data).group_by("town").aggregate(ln.count()).release(**TARGET)

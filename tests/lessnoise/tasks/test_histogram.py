@@ -57,7 +57,7 @@ def test_the_mechanism_is_built_for_the_unit_and_the_relation(points, neighbours
     assert result.certificate.guarantee.neighbours.value == neighbours
     assert result.certificate.guarantee.delta <= 1e-6
     assert abs(result.value.sum() - 7 * 50) < 12 * 12**0.5 * mechanism.standard_deviation
-    assert result.to_dict()["unit"] == {"id": "who", "max_rows": 7}
+    assert result.to_dict()["query"]["unit"] == {"id": "who", "max_rows": 7}
 
 
 def test_counts_have_the_least_noise_that_integers_can_have(points):
@@ -160,8 +160,9 @@ def test_command_writes_counts_certificate_and_picture(trips, tmp_path, true):
     noisy = np.load(out / "counts.npy")
     certificate = json.loads((out / "certificate.json").read_text())
     assert Certificate.from_dict(certificate).private
-    assert certificate["axes"][1] == {"column": "Lat", "bounds": [0, 1], "bins": 3, "outside": "drop"}
-    assert certificate["unit"] == {"id": "who", "max_rows": 200}
+    asked = certificate["query"]
+    assert asked["description"]["axes"][1] == {"column": "Lat", "bounds": [0, 1], "bins": 3, "outside": "drop"}
+    assert asked["unit"] == {"id": "who", "max_rows": 200}
     assert np.abs(noisy - true).max() < 40 * 200
     with (out / "counts.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -181,7 +182,7 @@ def test_command_as_json_on_dask_and_with_one_axis(trips, tmp_path):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
-    assert printed["engine"] == "dask"
+    assert printed["query"]["engine"] == "dask"
     assert printed["private"] is False
     assert printed["postprocess"] == ["nonnegative"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [

@@ -40,7 +40,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import round_up
-from lessnoise.changes import Ball, Box, Corner, Scaled
+from lessnoise.changes import Ball, Box, Corner, Counts, Scaled
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.law import Plain
@@ -90,6 +90,11 @@ def size_of(law: OfBody, changes: Changes, dimension: int) -> float | None:
     if isinstance(changes, Scaled):
         inner = size_of(law, changes.changes, dimension)
         return None if inner is None else round_up(Fraction(inner) * Fraction(changes.factor))
+    if isinstance(changes, Counts) and law.body == CORNER and not law.factors:
+        # The worst vertex has (M + 1)//2 entries of the largest size: if that many cells can be full, it is in the set.
+        most = changes.norm(math.inf, dimension)
+        full = changes.one_sided and changes.rows >= most * ((dimension + 1) // 2)
+        return most if full else None
     if isinstance(changes, Ball) and changes.order == math.inf and law.body == CUBE:
         bounds = np.full(dimension if law.factors else 1, changes.radius)
     elif isinstance(changes, Corner) or (isinstance(changes, Box) and law.body == CUBE):
