@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lessnoise import files
 from lessnoise._display import Plotted
 from lessnoise.engines import require
@@ -155,13 +153,6 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) and value.isprintable() else shown(value)
-
-
-def ends(noisy: np.ndarray[Any, Any], level: float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Of values that the truth may have, the first axis counting them: the middle ``level`` of each."""
-    outside = 0.5 * (1.0 - level)
-    low, high = np.quantile(noisy, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
-    return low, high
 
 
 def labels(groups: Sequence[tuple[str, Sequence[object]]]) -> list[dict[str, object]]:

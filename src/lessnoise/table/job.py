@@ -15,7 +15,8 @@ from lessnoise.mechanism import Geometric
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS
 from lessnoise.release import Certificate, Payment
-from lessnoise.table.answer import STATISTIC, TableAnswer, ends, labels
+from lessnoise.table.answer import STATISTIC, TableAnswer, labels
+from lessnoise.table.intervals import interval
 from lessnoise.table.plan import serves
 
 if TYPE_CHECKING:
@@ -97,13 +98,12 @@ class Job:
     ) -> dict[Aggregate, tuple[Array, Array, Array]]:
         """Of each statistic value, lower and upper end: for every group its numbers."""
         found: dict[Aggregate, tuple[Array, Array, Array]] = {}
-        for (part, noisy), possible in zip(released, noise, strict=True):
-            np.subtract(noisy, possible, out=possible)
+        for (part, noisy), draws in zip(released, noise, strict=True):
             for one in self.question.aggregates:
                 if serves(part.measure, one):
                     value = one.estimate(part.measure, noisy)
-                    low, high = ends(one.estimate(part.measure, possible), self.plan.level)
-                    found[one] = (value, low - one.resolution, high + one.resolution)
+                    low, high = interval(one, part.measure, noisy, draws, self.plan.level)
+                    found[one] = (value, np.minimum(low, value), np.maximum(high, value))
         return found
 
     def _rows(
