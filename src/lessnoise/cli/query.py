@@ -52,7 +52,7 @@ def query(
     keys: Annotated[
         list[str] | None,
         typer.Option(
-            help="Public keys of the groups; of several columns each has its own. [default: private keys]",
+            help="Public keys of the groups; of several columns each has its own. Without them, keys are private.",
             metavar="[COLUMN=]A,B",
         ),
     ] = None,
@@ -80,7 +80,7 @@ def query(
     engine: EngineOption = None,
     table: TableOption = None,
     output_format: Annotated[
-        list[str] | None, typer.Option("--format", help="parquet, csv or json, with commas. [default: parquet]")
+        list[str] | None, typer.Option("--format", help="parquet, if nothing is said, csv or json, with commas.")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Show the noise of each statistic, and read no data.")] = False,
     force: Force = False,

@@ -12,7 +12,7 @@ from lessnoise.engines import Postgres
 from lessnoise.errors import InvalidInput
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="Parquet, CSV or .csv.gz file; or postgresql://...")]
-EngineOption = Annotated[str | None, typer.Option("--engine", help="duckdb, spark or dask. [default: duckdb]")]
+EngineOption = Annotated[str | None, typer.Option("--engine", help="duckdb, if nothing is said, spark or dask.")]
 TableOption = Annotated[str | None, typer.Option("--table", help="Table, if DATA is a PostgreSQL address.")]
 UnitOption = Annotated[str | None, typer.Option("--unit", help="Protect users: the column with their ids.")]
 MaxRows = Annotated[int | None, typer.Option("--max-rows", help="Rows used of each user, chosen at random.")]

@@ -38,7 +38,7 @@ class Table:
     >>> by_city = people.group_by("city", keys=["Oslo", "Bergen"])
     >>> answer = by_city.aggregate(ln.count(), ln.mean("age", bounds=(0, 100))).release(epsilon=1, delta=1e-6)
     >>> answer.columns
-    ['city', 'statistic', 'value', 'lower', 'upper']
+    ('city', 'statistic', 'value', 'lower', 'upper')
     >>> len(answer.rows), answer.guarantee.epsilon
     (4, 1.0)
     """

@@ -191,6 +191,16 @@ def test_a_seeded_answer_repeats_and_says_that_it_is_not_private():
     assert to_png(first) == to_png(second)
 
 
+def test_a_seeded_answer_without_groups_is_not_private_either():
+    asked = ln.Table({"city": np.array(["Hell"])}).group_by("city").aggregate(ln.count())
+    answer = asked.release(**TARGET, rng=np.random.default_rng(5))
+    assert answer.rows == ()
+    assert not answer.private
+    assert asked.release(**TARGET).private
+    assert to_png(answer).startswith(b"\x89PNG")
+    assert "Hell" not in answer._repr_html_() + answer.to_json()
+
+
 # Pictures and notebooks.
 
 
