@@ -10,6 +10,7 @@ from lessnoise.harmless import printable
 if TYPE_CHECKING:
     from lessnoise.ledger import Receipt
     from lessnoise.release import Release
+    from lessnoise.table import TableAnswer
 
 
 class LessnoiseError(Exception):
@@ -54,11 +55,14 @@ def _budget_exceeded(message: str, remaining: float, requested: float) -> Budget
 class PaidNotReleased(LessnoiseError):
     """A release was paid for from a ledger, and what came after failed: the message says why, and what is left.
 
-    ``receipt`` is the record of the payment. ``release`` is the release, if its noise was drawn: nothing is lost then,
-    as it can still be written, and to make it again would cost again. ``failure`` is the message without the advice.
+    ``receipt`` is the record of the payment. ``release`` is the release (of a table, its answer), if the noise was
+    drawn: nothing is lost then, as it can still be written, and to make it again would cost again. ``failure`` is the
+    message without the advice.
     """
 
-    def __init__(self, failure: str, advice: str, *, receipt: Receipt, release: Release | None = None) -> None:
+    def __init__(
+        self, failure: str, advice: str, *, receipt: Receipt, release: Release | TableAnswer | None = None
+    ) -> None:
         super().__init__(f"{failure}; {advice}.")
         self.failure, self.advice, self.receipt, self.release = failure, advice, receipt, release
 

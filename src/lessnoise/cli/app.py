@@ -17,6 +17,7 @@ from lessnoise.cli.frontier import frontier
 from lessnoise.cli.histogram import histogram
 from lessnoise.cli.ledger import ledger
 from lessnoise.cli.plan import plan
+from lessnoise.cli.query import query
 from lessnoise.cli.release import release
 from lessnoise.cli.selftest import selftest
 
@@ -52,7 +53,7 @@ def main(
     """
 
 
-for command in (audit, check, claims, explore, frontier, histogram, plan, release, selftest):
+for command in (audit, check, claims, explore, frontier, histogram, plan, query, release, selftest):
     app.command()(command)
 app.add_typer(ledger, name="ledger", help="A budget that many releases share, in one file.")
 

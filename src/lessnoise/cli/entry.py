@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from lessnoise.cli.output import drop_output, silence
 from lessnoise.errors import ClaimWarning, LessnoiseError, PaidNotReleased, SpendUnknown
 from lessnoise.harmless import printable
-from lessnoise.release import IN_MEMORY, reason
+from lessnoise.release import IN_MEMORY, Release, reason
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -205,7 +205,8 @@ def _rescued(error: PaidNotReleased) -> str:
     if error.release is None or error.advice != IN_MEMORY:
         return str(error)
     try:
-        place = Path(tempfile.mkdtemp(prefix="lessnoise-")) / "noisy.npy"
+        name = "noisy.npy" if isinstance(error.release, Release) else "answer.json"
+        place = Path(tempfile.mkdtemp(prefix="lessnoise-")) / name
         error.release.write(place)
     except Exception as second:
         return f"{error.failure}; the noisy value is lost ({second}), and to make it again costs again."

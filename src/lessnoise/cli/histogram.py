@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -21,12 +19,14 @@ from lessnoise.cli.options import (
     Partition,
     UnsafeSeed,
     ledger_files,
+    parse_keys,
     parse_shape,
     seeded,
 )
 from lessnoise.cli.output import console, literal, print_json, progress_bar
 from lessnoise.cli.release import print_release
-from lessnoise.engines import Postgres, engine_name
+from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
+from lessnoise.engines import engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
 from lessnoise.harmless import shown
@@ -37,7 +37,7 @@ from lessnoise.tasks import HistogramFolder, plan_histogram
 
 
 def histogram(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Parquet, CSV or .csv.gz file; or postgresql://...")],
+    data: Data,
     x: Annotated[str, typer.Option(help="Column of the first axis.")],
     epsilon: Epsilon,
     delta: Delta,
@@ -61,10 +61,10 @@ def histogram(
     mechanism: MechanismOrBest = "best",
     neighbours: NeighboursOption = "add/remove",
     outside: Annotated[str, typer.Option(help="Rows outside the bounds: drop or clamp.")] = "drop",
-    unit: Annotated[str | None, typer.Option(help="Protect users: the column with their ids.")] = None,
-    max_rows: Annotated[int | None, typer.Option(help="Rows used of each user, chosen at random.")] = None,
-    engine: Annotated[str | None, typer.Option(help="duckdb, spark or dask. [default: duckdb]")] = None,
-    table: Annotated[str | None, typer.Option(help="Table, if DATA is a PostgreSQL address.")] = None,
+    unit: UnitOption = None,
+    max_rows: MaxRows = None,
+    engine: EngineOption = None,
+    table: TableOption = None,
     post: Annotated[
         list[str] | None,
         typer.Option(help="nonnegative, round, james-stein or soft-threshold; may be given several times."),
@@ -88,8 +88,8 @@ def histogram(
     """
     rng = seeded(seed)
     folder = HistogramFolder(out, output_format or ["parquet"], force)
-    source = _source(data, table)
-    for each in _files(data):
+    source = data_source(data, table)
+    for each in data_files(data):
         check_apart(folder.outputs, {"data": each})
     check_apart(folder.outputs, ledger_files(ledger))
     query = Histogram(_axes([x] if y is None else [x, y], bins, bounds, keys or [], outside))
@@ -113,21 +113,6 @@ def histogram(
             print_release(result.certificate, receipt, budget, warned, protects=literal(result.unit))
 
 
-def _source(data: str, table: str | None) -> object:
-    if data.startswith(("postgresql://", "postgres://")):
-        if table is None:
-            raise InvalidInput("table=None, but DATA is a PostgreSQL address: name the table with --table.")
-        return Postgres(data, table=table)
-    if table is not None:
-        raise InvalidInput(f"table={table!r} is for PostgreSQL addresses only: leave it out.")
-    return Path(data)
-
-
-def _files(data: str) -> list[Path]:
-    """The files that are read, which no output may replace."""
-    return [Path(data), *map(Path, glob.glob(data, recursive=True))]
-
-
 def _axes(names: list[str], bins: str | None, bounds: str | None, keys: list[str], outside: str) -> tuple[Axis, ...]:
     """Axes of categories where keys are given, and axes of numbers elsewhere, in the order of the columns."""
     listed: dict[str, tuple[str, ...] | tuple[int, ...]] = {}
@@ -138,7 +123,7 @@ def _axes(names: list[str], bins: str | None, bounds: str | None, keys: list[str
                 f"keys={shown(text)} is not for --x or --y, or comes twice: write COLUMN=KEY,KEY once for each, such "
                 f"as {names[0]}=bus,taxi."
             )
-        listed[column] = _keys(text[len(column) + 1 :])
+        listed[column] = parse_keys(text[len(column) + 1 :])
     numbers = [name for name in names if name not in listed]
     if not numbers:
         if bins is not None or bounds is not None or outside != "drop":
@@ -153,20 +138,6 @@ def _axes(names: list[str], bins: str | None, bounds: str | None, keys: list[str
     grid = Histogram.grid(numbers, bins=parse_shape(bins, "bins"), bounds=_bounds(bounds), outside=outside)
     even = dict(zip(numbers, grid.axes, strict=True))
     return tuple(even[name] if name in even else Axis(name, keys=listed[name]) for name in names)
-
-
-def _keys(text: str) -> tuple[str, ...] | tuple[int, ...]:
-    """'bus,taxi' -> ('bus', 'taxi'); '1,2' -> (1, 2), whole numbers as they are written by themselves; '"1",2' texts.
-
-    A key between double quotes is a text, and may hold commas; a double quote in it is written twice.
-    """
-    parts = re.findall(r'(?:^|,)("(?:[^"]|"")*"(?=,|$)|[^,]*)', text)
-    if not all(parts):
-        raise InvalidInput(f'keys={shown(text)} has an empty key: write keys with commas between them, or "" for one.')
-    if all(re.fullmatch("0|-?[1-9][0-9]*", part) for part in parts):
-        return tuple(map(int, parts))
-    quoted = [len(part) > 1 and part[0] == part[-1] == '"' for part in parts]
-    return tuple(part[1:-1].replace('""', '"') if marked else part for part, marked in zip(parts, quoted, strict=True))
 
 
 def _bounds(text: str) -> tuple[tuple[float, float], ...]:

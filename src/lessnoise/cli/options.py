@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -15,6 +16,7 @@ from lessnoise import validation
 from lessnoise.changes import parse
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import shown
 from lessnoise.mechanism import BEST, CATALOGUE, Request
 
 if TYPE_CHECKING:
@@ -95,6 +97,20 @@ def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
     except ValueError:
         what = "a shape" if name == "shape" else "a number of cells per axis"
         raise InvalidInput(f"{name}={text!r} is not {what}: write 7921 or 89x89.") from None
+
+
+def parse_keys(text: str) -> tuple[str, ...] | tuple[int, ...]:
+    """'bus,taxi' -> ('bus', 'taxi'); '1,2' -> (1, 2), whole numbers as they are written by themselves; '"1",2' texts.
+
+    A key between double quotes is a text, and may hold commas; a double quote in it is written twice.
+    """
+    parts = re.findall(r'(?:^|,)("(?:[^"]|"")*"(?=,|$)|[^,]*)', text)
+    if not all(parts):
+        raise InvalidInput(f'keys={shown(text)} has an empty key: write keys with commas between them, or "" for one.')
+    if all(re.fullmatch("0|-?[1-9][0-9]*", part) for part in parts):
+        return tuple(map(int, parts))
+    quoted = [len(part) > 1 and part[0] == part[-1] == '"' for part in parts]
+    return tuple(part[1:-1].replace('""', '"') if marked else part for part, marked in zip(parts, quoted, strict=True))
 
 
 _REQUEST_OPTIONS: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """The last step: a noisy value, and a certificate that says what was really guaranteed."""
 
 from lessnoise.release.certificate import Certificate
+from lessnoise.release.folder import CertifiedFolder, verified
 from lessnoise.release.pair import certificate_path, check_writable
 from lessnoise.release.payment import IN_MEMORY, Payment, reason
 from lessnoise.release.release import Release, release, release_answer
@@ -9,6 +10,7 @@ from lessnoise.release.streamed import open_array, release_file
 __all__ = [
     "IN_MEMORY",
     "Certificate",
+    "CertifiedFolder",
     "Payment",
     "Release",
     "certificate_path",
@@ -18,4 +20,5 @@ __all__ = [
     "release",
     "release_answer",
     "release_file",
+    "verified",
 ]

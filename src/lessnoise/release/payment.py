@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lessnoise.ledger import Ledger, Receipt
     from lessnoise.mechanism import Mechanism
     from lessnoise.release.release import Release
+    from lessnoise.table import TableAnswer
 
 _LOST = "the noisy value is lost, and to make it again costs again"
 IN_MEMORY = "the noisy value is in this error's .release: write it elsewhere, for to make it again costs again"
@@ -30,7 +31,7 @@ class Payment:
 
     ledger: Ledger | None
     receipt: Receipt | None = None
-    release: Release | None = None
+    release: Release | TableAnswer | None = None
     kept: Callable[[], str] | None = None  # what is left, in words, once files are complete
     _paying: bool = False
 

@@ -1,6 +1,6 @@
 """Results made visible: numbers as words, pictures, pages, and how objects show themselves."""
 
-from lessnoise.report import counts, curves, notebook  # each registers what it makes  # noqa: F401
+from lessnoise.report import answers, counts, curves, notebook  # each registers what it makes  # noqa: F401
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, MORE_COLOURS, blank, png, style, svg
 from lessnoise.report.html import count_word, document, embedded, html_table, is_ours, prose
 from lessnoise.report.inline import colour, colour_rules, inline_svg

@@ -15,6 +15,7 @@ from lessnoise.ledger import Ledger
 from lessnoise.mechanism import Mechanism, changes_words
 from lessnoise.query import Answer
 from lessnoise.release import Certificate, Release
+from lessnoise.table import STATISTIC, TableAnswer
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _NAME = _CELL + ";font-weight:normal;opacity:0.75"
 _TABLE = '<table style="border-collapse:collapse;margin:0.3em 0">'
 _RULE = ";border-bottom:1px solid currentColor"
 _NUMBER = _CELL.replace("left", "right", 1)
-_MOST_ROWS, _MOST_COLUMNS, _MOST_RECORDS = 6, 8, 5
+_MOST_ROWS, _MOST_COLUMNS, _MOST_RECORDS, _MOST_GROUPS = 6, 8, 5, 30
 _USUAL_DELTA = 1e-6
 
 Cell = tuple[str, str]
@@ -89,6 +90,28 @@ def _(shown: Release) -> str:
         rows.append(("paid", f"record {shown.receipt.id} of the ledger"))
     sizes = _sizes(shown.value.shape)
     return _box(f"Noisy value, {sizes}", rows, _corner(shown.value), edge=_private_edge(shown.certificate))
+
+
+@to_html.register(TableAnswer)
+def _(shown: TableAnswer) -> str:
+    rows = [
+        ("guarantee, computed", str(shown.guarantee)),
+        ("protects", shown.protects),
+        ("intervals", f"hold the true value with probability {shown.level:g}, each"),
+        ("private", "yes" if shown.private else "NO: the noise came from a seeded generator"),
+        *(("rule", rule) for rule in shown.description["rules"]),
+    ]
+    if shown.receipt is not None:
+        rows.append(("paid", f"record {shown.receipt.id} of the ledger"))
+    labels = [name for name in shown.columns if name not in STATISTIC]
+    lines = [
+        (*(str(row[name]) for name in (*labels, "statistic")), *(f"{row[name]:.6g}" for name in STATISTIC[1:]))
+        for row in shown.rows[:_MOST_GROUPS]
+    ]
+    if len(shown.rows) > _MOST_GROUPS:
+        lines.append(("…",) * len(shown.columns))
+    edge = _GOOD if shown.private and all(one.claim_holds is not False for one in shown.certificates) else _BAD
+    return _box("Private statistics", rows, _grid((*labels, *STATISTIC), lines), edge=edge)
 
 
 @to_html.register(Composition)

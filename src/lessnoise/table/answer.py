@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from lessnoise import files
+from lessnoise._display import Plotted
 from lessnoise.engines import require
 from lessnoise.harmless import csv_text, shown
+from lessnoise.query import Unit
+from lessnoise.release import CertifiedFolder, Payment, verified
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from lessnoise.guarantees import Guarantee
@@ -20,10 +25,11 @@ if TYPE_CHECKING:
 
 
 STATISTIC = ("statistic", "value", "lower", "upper")
+"""The columns of an answer after those of the groups."""
 
 
 @dataclass(frozen=True, eq=False)
-class TableAnswer:
+class TableAnswer(Plotted):
     """Private statistics, one row for each group and statistic; the true values are not kept.
 
     ``rows``: mappings of the group's columns, ``statistic``, ``value``, ``lower`` and ``upper``. The ends hold the true
@@ -45,9 +51,19 @@ class TableAnswer:
             "guarantee": self.guarantee.to_dict(),
             **self.description,
             "level": self.level,
-            "private": all(one.private for one in self.certificates),
+            "private": self.private,
             "releases": [one.to_dict() for one in self.certificates],
         }
+
+    @property
+    def private(self) -> bool:
+        """Whether all noise came from a secure source, and not from a seeded generator."""
+        return all(one.private for one in self.certificates)
+
+    @property
+    def protects(self) -> str:
+        """Whose data, in words."""
+        return str(Unit(**self.description["unit"]))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns by name."""
@@ -69,6 +85,38 @@ class TableAnswer:
         """Rows and certificate."""
         return json.dumps({"rows": [dict(row) for row in self.rows], "certificate": self.certificate}, indent=2)
 
+    def save(
+        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",), force: bool = False
+    ) -> list[Path]:
+        """Write the rows, a picture, and the certificate with the SHA-256 of these files: all of them or none.
+
+        ``formats``: ``"parquet"``, ``"csv"`` and ``"json"``. Existing files are left alone, unless ``force``.
+        """
+        place = TableFolder(Path(folder), formats, force)
+        made = place.contents(self)
+        with place.reserved(made) as staged:
+            return place.write(made, staged, Payment(None))
+
+    @staticmethod
+    def verify(folder: str | os.PathLike[str]) -> dict[str, Any]:
+        """The certificate of a folder that :meth:`save` wrote, if every file in it is the one that was saved with it.
+
+        >>> import tempfile, lessnoise as ln
+        >>> mean = ln.Table({"age": [30.0, 40.0]}).aggregate(ln.mean("age", bounds=(0, 120)))
+        >>> answer = mean.release(epsilon=1, delta=1e-6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = answer.save(folder, formats=["csv"])
+        ...     certificate = TableAnswer.verify(folder)
+        >>> [path.name for path in written], certificate["guarantee"]["epsilon"]
+        (['answer.csv', 'answer.png', 'certificate.json'], 1.0)
+        """
+        return verified(folder)
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write rows and certificate as one JSON file, complete or not at all."""
+        content = (self.to_json() + "\n").encode()
+        files.write_together({Path(path): files.writer(content)}, force)
+
     def __str__(self) -> str:
         cells = [list(self.columns), *([_text(row[name]) for name in self.columns] for row in self.rows[:50])]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
@@ -80,17 +128,31 @@ class TableAnswer:
         return f"TableAnswer({len(self.rows)} rows, {self.guarantee})"
 
 
+class TableFolder(CertifiedFolder):
+    """Where the rows of an answer go, with a picture and a certificate."""
+
+    stem = "answer"
+    known = ("parquet", "csv", "json")
+
+    def file(self, result: TableAnswer, form: str) -> bytes:
+        """The rows."""
+        if form == "csv":
+            return result.to_csv().encode()
+        if form == "json":
+            return (json.dumps([dict(row) for row in result.rows], indent=2) + "\n").encode()
+        buffer = io.BytesIO()
+        require("pyarrow.parquet", "data").write_table(result.to_arrow(), buffer)
+        return buffer.getvalue()
+
+    def certificate(self, result: TableAnswer) -> dict[str, Any]:
+        """What was asked, what it guarantees, and the certificate of each release."""
+        return result.certificate
+
+
 def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) and value.isprintable() else shown(value)
-
-
-def ends(noisy: np.ndarray[Any, Any], level: float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Of values that the truth may have, the first axis counting them: the middle ``level`` of each."""
-    outside = 0.5 * (1.0 - level)
-    low, high = np.quantile(noisy, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
-    return low, high
 
 
 def labels(groups: Sequence[tuple[str, Sequence[object]]]) -> list[dict[str, object]]:

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lessnoise import validation
-from lessnoise.engines import distinct_keys, engine_name
+from lessnoise.engines import engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
-from lessnoise.mechanism import Geometric
-from lessnoise.noise import Stream
-from lessnoise.query import ROW, ROWS, Axis, Grouped, Unit
-from lessnoise.release import Certificate, Payment
+from lessnoise.query import ROW, Axis, Grouped, Unit
 from lessnoise.table.aggregates import COUNT, Aggregate
-from lessnoise.table.answer import STATISTIC, TableAnswer, ends, labels
-from lessnoise.table.plan import Plan, make_plan, measures_of, serves
+from lessnoise.table.answer import STATISTIC
+from lessnoise.table.job import Job
+from lessnoise.table.plan import Plan, make_plan, measures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from lessnoise._common import Array, Progress
+    import numpy as np
+
+    from lessnoise._common import Progress
     from lessnoise.ledger import Ledger
-    from lessnoise.table.plan import Part
-
-_DRAWS, _SLOW_DRAWS = 1000, 200  # of the noise, for intervals
+    from lessnoise.table.answer import TableAnswer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +38,7 @@ class Table:
     >>> by_city = people.group_by("city", keys=["Oslo", "Bergen"])
     >>> answer = by_city.aggregate(ln.count(), ln.mean("age", bounds=(0, 100))).release(epsilon=1, delta=1e-6)
     >>> answer.columns
-    ['city', 'statistic', 'value', 'lower', 'upper']
+    ('city', 'statistic', 'value', 'lower', 'upper')
     >>> len(answer.rows), answer.guarantee.epsilon
     (4, 1.0)
     """
@@ -143,6 +136,11 @@ class TableGroups:
         names = [name for one in aggregates for name in one.names]
         if len(set(names)) < len(names):
             raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")
+        for column in (*(axis.column for axis in self.axes), self.unknown):
+            if column in STATISTIC:
+                raise InvalidInput(
+                    f"group_by({column!r}) has the name of a column of the answer: rename the column of the data."
+                )
         return TableQuestion(self.table, self.axes, aggregates, self.unknown)
 
 
@@ -160,9 +158,10 @@ class TableQuestion:
         """One pass over the rows for all measures; private keys are stood for by two that nobody has."""
         if self.unknown is None:
             return Grouped(self.axes, measures_of(self.aggregates))
-        return self._with_keys(("0", "1"))
+        return self.with_keys(("0", "1"))
 
-    def _with_keys(self, keys: Sequence[Any]) -> Grouped:
+    def with_keys(self, keys: Sequence[Any]) -> Grouped:
+        """The query for private keys, once they are known."""
         assert self.unknown is not None
         counted = self.aggregates if any(one.kind == "count" for one in self.aggregates) else (*self.aggregates, COUNT)
         return Grouped((Axis(self.unknown, keys=tuple(keys)),), measures_of(counted))
@@ -176,6 +175,9 @@ class TableQuestion:
             for axis in self.axes
             if axis.outside == "drop"
         ]
+        if self.unknown is not None:
+            found.append(f"rows with NULL or NaN in {self.unknown!r} are left out")
+            found.append(f"keys of {self.unknown!r} whose noisy count is too small are left out, with their rows")
         for column, bounds in {one.column: one.bounds for one in self.aggregates if one.column is not None}.items():
             found.append(f"rows with NULL or NaN in {column!r} do not count for its statistics")
             found.append(f"values of {column!r} are clipped to {bounds}")
@@ -207,13 +209,32 @@ class TableQuestion:
         progress: Progress | None = None,
     ) -> TableAnswer:
         """Read the data once, pay once, and release every statistic with its interval."""
+        job = self.prepare(epsilon, delta, weights=weights, level=level, ledger=ledger, partition=partition, rng=rng)
+        return job.release(job.answer(progress))
+
+    def prepare(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        weights: Sequence[float] | None = None,
+        level: float = 0.95,
+        ledger: Ledger | None = None,
+        partition: str | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Job:
+        """All that :meth:`release` does before the data is read: what cannot be kept or paid is refused."""
         generator = validation.generator(rng)
         if ledger is not None and generator is not None:
             raise InvalidInput(
                 "rng= and ledger= do not go together: a seeded release is not private, so leave one of them out."
             )
         plan = self.plan(epsilon, delta, weights=weights, level=level)
-        table, together = self.table, plan.composition
+        if not plan.query.columns:
+            raise InvalidInput(
+                "aggregate=count() of all rows names no column to read: group by one, or ask for the mean of one, too."
+            )
+        together = plan.composition
         guarantee = together.guarantee(plan.epsilon)
         if guarantee.delta > plan.delta:
             raise InvalidInput(
@@ -222,23 +243,7 @@ class TableQuestion:
             )
         if ledger is not None and not ledger.affords(together, partition=partition):
             ledger.spend(together, partition=partition)  # raises with the reason, before the data is read
-        query = plan.query
-        if self.unknown is not None:
-            query = self._with_keys(distinct_keys(self.unknown, table.data, table.engine) or ("0",))
-        answer = query.answer(
-            table.data, neighbours=table.neighbours, unit=table.unit, engine=table.engine, progress=progress
-        )
-        with Payment(ledger) as payment:
-            payment.spend(together, partition)
-            groups = labels([(axis.column, _places(axis)) for axis in query.axes])
-            if self.unknown is None:
-                released = [(part, *_released(part, answer.value, generator)) for part in plan.parts]
-            else:
-                released, groups = _selected(plan, answer.value, groups, generator)
-            rows = tuple(self._rows(plan.level, groups, [(part, noisy) for part, noisy, _ in released]))
-        certificates = tuple(certificate for *_, certificate in released)
-        columns = (*(axis.column for axis in query.axes), *STATISTIC)
-        return TableAnswer(rows, columns, guarantee, certificates, self.description(), plan.level, payment.receipt)
+        return Job(self, plan, together, guarantee, ledger, partition, generator)
 
     def description(self) -> dict[str, Any]:
         """What was asked, of what, by which rules; plain values, ready for JSON."""
@@ -252,64 +257,3 @@ class TableQuestion:
             "rules": self.rules,
             "sensitivity": "follows from the query: what one unit can change is computed from bounds, keys and unit",
         }
-
-    def _rows(
-        self, level: float, groups: list[dict[str, object]], released: list[tuple[Part, Array]]
-    ) -> Iterator[dict[str, Any]]:
-        """One row for each group and statistic, in the order of the question."""
-        if not groups:
-            return
-        rng = np.random.default_rng()
-        found: dict[Aggregate, tuple[Array, Array, Array]] = {}
-        for part, noisy in released:
-            draws = _DRAWS if part.measure.kind != "cells" else _SLOW_DRAWS
-            possible = noisy - part.noise(len(groups), draws, rng)
-            for one in self.aggregates:
-                if serves(part.measure, one):
-                    value = one.estimate(part.measure, noisy)
-                    low, high = ends(one.estimate(part.measure, possible), level)
-                    found[one] = (value, low - one.resolution, high + one.resolution)
-        for group, label in enumerate(groups):
-            for one in self.aggregates:
-                for place, name in enumerate(one.names):
-                    middle, lower, upper = (float(numbers[group, place]) for numbers in found[one])
-                    shown_as = int(middle) if one.kind == "count" and middle.is_integer() else middle
-                    yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
-
-
-def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, Any]:
-    made = part.mechanism.release(value[:, part.where].reshape(part.mechanism.shape), rng)
-    groups = len(value)
-    return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
-
-
-def _selected(
-    plan: Plan, value: Array, groups: list[dict[str, object]], rng: np.random.Generator | None
-) -> tuple[list[tuple[Part, Array, Any]], list[dict[str, object]]]:
-    """The keys whose noisy count is beyond all that noise can make of nothing, and what is released of them.
-
-    A key that nobody has would stay below with certainty, so that it makes no difference that it gets no noise.
-    """
-    counting = next(part for part in plan.parts if part.measure == ROWS)
-    law = counting.mechanism.law
-    assert isinstance(law, Geometric)
-    assert law.reach is not None
-    every = dataclasses.replace(counting, mechanism=dataclasses.replace(counting.mechanism, shape=(len(value),)))
-    counts, _ = _released(every, value, rng)
-    kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
-    found = []
-    for part in plan.parts if len(kept) else ():
-        size = len(kept) * part.measure.width
-        own = dataclasses.replace(part, mechanism=dataclasses.replace(part.mechanism, shape=(size,)))
-        if part is counting:  # drawn already; the certificate does not tell how many keys there were
-            found.append((own, counts[kept], Certificate.of(own.mechanism, Stream.of(rng))))
-        else:
-            found.append((own, *_released(own, value[kept], rng)))
-    return found, [groups[place] for place in kept]
-
-
-def _places(axis: Axis) -> list[object]:
-    """What names the cells of an axis: keys, or the interval in words."""
-    if axis.keys is not None:
-        return list(axis.keys)
-    return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(axis.cell_edges)]

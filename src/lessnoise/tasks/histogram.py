@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import io
 import itertools
-import json
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise import files, postprocess, validation
-from lessnoise._display import to_png
+from lessnoise import postprocess, validation
 from lessnoise.engines import engine_name, require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
@@ -22,11 +18,11 @@ from lessnoise.harmless import csv_text
 from lessnoise.mechanism import BEST, choose_mechanism
 from lessnoise.noise import Stream
 from lessnoise.query import ROW, Asked, Axis, Histogram, Unit
-from lessnoise.release import Certificate, Payment, Release
+from lessnoise.release import Certificate, CertifiedFolder, Payment, Release, verified
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
     from lessnoise.query import Answer
 
 FORMATS = ("parquet", "csv", "npy")
-CERTIFICATE, PICTURE = "certificate.json", "counts.png"
 _STEPS: dict[str, Callable[[NDArray[np.float64], float], NDArray[np.float64]]] = {
     "nonnegative": lambda value, _: postprocess.nonnegative(value),
     "round": lambda value, _: postprocess.round_to_integers(value),
@@ -92,72 +87,22 @@ class HistogramRelease:
         >>> certificate.guarantee == made.certificate.guarantee
         True
         """
-        folder = Path(folder)
-        place = folder / CERTIFICATE
-        if not place.is_file():
-            raise InvalidInput(f"folder={folder} has no {CERTIFICATE}: pass a folder that save wrote.")
-        values = validation.json_object(place.read_bytes(), "certificate")
-        known = values.get("sha256")
-        if not isinstance(known, dict) or not known:
-            raise InvalidInput(
-                f"{place} has no sha256 of the files beside it, as older versions wrote it: nothing to verify."
-            )
-        for name, expected in known.items():
-            path = folder / PurePath(name).name
-            if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
-                raise InvalidInput(
-                    f"file={path} is not the one that {CERTIFICATE} was written for, as its SHA-256 tells: take all "
-                    "files from one release."
-                )
-        return Certificate.from_dict(values)
+        return Certificate.from_dict(verified(folder))
 
 
-@dataclass(frozen=True)
-class HistogramFolder:
-    """Where counts go, with a picture and a certificate; what could not be written later is refused at once."""
+class HistogramFolder(CertifiedFolder):
+    """Where counts go, with a picture and a certificate."""
 
-    path: Path
-    formats: Sequence[str] = ("parquet",)
-    force: bool = False
+    stem = "counts"
+    known = FORMATS
 
-    def __post_init__(self) -> None:
-        for form in self.formats:
-            validation.choice("format", form, FORMATS)
-        if "parquet" in self.formats:
-            require("pyarrow.parquet", "data")
-        files.check_folder(self.path, [path.name for path in self.outputs], self.force)
+    def file(self, result: HistogramRelease, form: str) -> bytes:
+        """The counts."""
+        return counts_file(result, form)
 
-    @property
-    def outputs(self) -> list[Path]:
-        """The files."""
-        return [self.path / name for name in (*(f"counts.{form}" for form in self.formats), PICTURE, CERTIFICATE)]
-
-    def contents(self, result: HistogramRelease) -> dict[str, bytes]:
-        """What the files hold; the certificate, which vouches for the rest, comes last."""
-        try:
-            made = {f"counts.{form}": counts_file(result, form) for form in self.formats} | {PICTURE: to_png(result)}
-        except UnicodeEncodeError as error:
-            raise InvalidInput(
-                f"name={error.object!r} is not text that a file can hold: rename the column or key."
-            ) from None
-        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in made.items()}
-        return made | {CERTIFICATE: (json.dumps({**result.to_dict(), "sha256": hashes}, indent=2) + "\n").encode()}
-
-    @contextlib.contextmanager
-    def reserved(self, trial: Mapping[str, bytes]) -> Iterator[files.Staged]:
-        """The folder and its files, made and with room on the disk: what cannot be written shows before the payment."""
-        # Numbers are at most half as long again as those of a trial, and pictures at most as hard to compress.
-        sizes = {self.path / name: 2 * len(content) + (1 << 14) for name, content in trial.items()}
-        with files.made_folder(self.path), files.staged(sizes, self.force) as staged:
-            yield staged
-
-    def write(self, made: Mapping[str, bytes], staged: files.Staged, payment: Payment) -> list[Path]:
-        """Write all files and give them their names."""
-        for name, content in made.items():
-            staged.write(self.path / name, files.writer(content))
-        payment.keep(staged)
-        staged.place()
-        return list(staged.temporary)
+    def certificate(self, result: HistogramRelease) -> dict[str, Any]:
+        """The certificate, and the query that it belongs to."""
+        return result.to_dict()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lessnoise.cli import app
-from lessnoise.cli.histogram import _keys
+from lessnoise.cli.options import parse_keys
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -115,4 +115,4 @@ def test_the_example_of_the_help_works(trips):
     ],
 )
 def test_keys_as_they_are_written(text, keys):
-    assert _keys(text) == keys
+    assert parse_keys(text) == keys

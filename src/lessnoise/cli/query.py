@@ -1,0 +1,183 @@
+"""``lessnoise query``: private statistics of the groups of a table, with intervals, a certificate and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lessnoise.cli.entry import collected_warnings, orderly, paid_words, reporting
+from lessnoise.cli.options import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    LedgerOption,
+    NeighboursOption,
+    Partition,
+    UnsafeSeed,
+    ledger_files,
+    seeded,
+)
+from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
+from lessnoise.cli.question import asked, axes, listed
+from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
+from lessnoise.errors import InvalidInput
+from lessnoise.files import check_apart
+from lessnoise.ledger import Ledger
+from lessnoise.query import Unit
+from lessnoise.release import Payment
+from lessnoise.table import STATISTIC, Table, TableFolder, TableGroups
+from lessnoise.text import down
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lessnoise.table import Job, TableAnswer, TableQuestion
+
+_MOST_ROWS = 100  # on the screen
+
+_Column = "COLUMN:LOW:HIGH"
+
+
+def query(
+    data: Data,
+    epsilon: Epsilon,
+    delta: Delta,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the rows, the certificate and the picture; needed but for --plan.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Column of the groups; may be given several times.")] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Public keys of the groups; of several columns each has its own. Without them, keys are private.",
+            metavar="[COLUMN=]A,B",
+        ),
+    ] = None,
+    bins: Annotated[
+        list[str] | None, typer.Option(help="Even cells of a column of numbers.", metavar="COLUMN:LOW:HIGH:N")
+    ] = None,
+    count: Annotated[bool, typer.Option("--count", help="How many rows.")] = False,
+    mean: Annotated[
+        list[str] | None, typer.Option(help="Mean of a column, with public bounds.", metavar=_Column)
+    ] = None,
+    total: Annotated[
+        list[str] | None, typer.Option("--sum", help="Sum of a column, with public bounds.", metavar=_Column)
+    ] = None,
+    variance: Annotated[
+        list[str] | None, typer.Option(help="Variance of a column, with public bounds.", metavar=_Column)
+    ] = None,
+    quantiles: Annotated[
+        list[str] | None,
+        typer.Option(help="Quantiles of a column, such as age:0:120@0.25,0.5,0.75.", metavar=f"{_Column}@P,P"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="How often an interval holds the true value.")] = 0.95,
+    neighbours: NeighboursOption = "add/remove",
+    unit: UnitOption = None,
+    max_rows: MaxRows = None,
+    engine: EngineOption = None,
+    table: TableOption = None,
+    output_format: Annotated[
+        list[str] | None, typer.Option("--format", help="parquet, if nothing is said, csv or json, with commas.")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Show the noise of each statistic, and read no data.")] = False,
+    force: Force = False,
+    seed: UnsafeSeed = None,
+    ledger: LedgerOption = None,
+    partition: Partition = None,
+    json: AsJson = False,
+) -> None:
+    """Ask a table, in groups by public keys: writes the rows, certificate.json and answer.png, or nothing.
+
+    Example: [bold]lessnoise query people.csv --by city --keys Oslo,Bergen --count --mean income:0:200000 --epsilon 1
+    --delta 1e-6 --out private[/bold]
+    """
+    aggregates = asked(count, mean or (), total or (), variance or (), quantiles or ())
+    source = Table(data_source(data, table), Unit(unit, max_rows), neighbours, engine)
+    groups = axes(by or (), keys or (), bins or ())
+    found = TableGroups(source, ()) if not groups else source.group_by(*groups)
+    question = found.aggregate(*aggregates)
+    if plan:
+        _print_plan(question.prepare(epsilon, delta, level=level), json)
+        return
+    if out is None:
+        raise InvalidInput("out=None: name a folder for the results with --out, or look at the noise with --plan.")
+    folder = TableFolder(out, listed(output_format or ["parquet"]), force)
+    for each in data_files(data):
+        check_apart(folder.outputs, {"data": each})
+    check_apart(folder.outputs, ledger_files(ledger))
+    budget = None if ledger is None else Ledger.open(ledger)
+    with orderly(), collected_warnings() as warned:
+        job = question.prepare(epsilon, delta, level=level, ledger=budget, partition=partition, rng=seeded(seed))
+        trial = folder.contents(job.trial())  # a name that cannot be drawn or written shows here
+        with progress_bar(quiet=json) as progress:
+            answer = job.answer(progress)
+        if question.unknown is not None:
+            trial = folder.contents(job.trial(answer))
+        with folder.reserved(trial) as staged:
+            if not json:
+                print_facts(_rules(question))
+            result = job.release(answer)
+            with Payment(budget, result.receipt, result) as payment:
+                written = folder.write(folder.contents(result), staged, payment)
+    with reporting(f"{out} is {paid_words(result.receipt)}written"):
+        if json:
+            rows = [dict(row) for row in result.rows]
+            print_json({"rows": rows, **result.certificate, "files": [str(path) for path in written]})
+        else:
+            _print_answer(result)
+            console().print(f"wrote {literal(*written)}")
+            print_facts(_facts(result, budget))
+            print_facts(("[red]warning[/red]  ", literal(words)) for words in warned)
+
+
+def _rules(question: TableQuestion) -> Iterator[tuple[str, str]]:
+    for rule in question.rules:
+        yield "rule", literal(rule)
+
+
+def _print_plan(job: Job, as_json: bool) -> None:
+    question, plan, guarantee = job.question, job.plan, job.guarantee
+    if as_json:
+        print_json({"guarantee": guarantee.to_dict(), **question.description(), "plan": plan.rows()})
+        return
+    shown = new_table("What is released, without a look at the data", ["answers", "mechanism"], ["epsilon", "noise sd"])
+    for row in plan.rows():
+        shown.add_row(
+            literal(row["answers"]), literal(row["mechanism"]), f"{row['epsilon']:.4g}", f"{row['noise sd']:.4g}"
+        )
+    out = console()
+    out.print(shown)
+    out.print(
+        "The noise of sums is in their own unit. All other noise is in rows, and matters less in a group of more rows."
+    )
+    facts = [
+        ("groups", "as many as have rows enough" if question.unknown else f"{plan.query.groups:,}"),
+        ("guarantee", f"{guarantee} (computed, delta rounded up), protects {literal(question.table.unit)}"),
+    ]
+    print_facts([*facts, *_rules(question)])
+
+
+def _print_answer(answer: TableAnswer) -> None:
+    labels = [name for name in answer.columns if name not in STATISTIC]
+    shown = new_table(
+        f"Private statistics, intervals at {answer.level:.4g}",
+        [*(literal(name) for name in labels), "statistic"],
+        STATISTIC[1:],
+    )
+    for row in answer.rows[:_MOST_ROWS]:
+        words = (literal(row[name]) for name in (*labels, "statistic"))
+        shown.add_row(*words, *(f"{row[name]:.6g}" for name in STATISTIC[1:]))
+    console().print(shown)
+    if len(answer.rows) > _MOST_ROWS:
+        console().print(f"{len(answer.rows) - _MOST_ROWS:,} more rows are in the files")
+
+
+def _facts(answer: TableAnswer, budget: Ledger | None) -> Iterator[tuple[str, str]]:
+    yield "guarantee", f"{answer.guarantee} (computed, delta rounded up), protects {literal(answer.protects)}"
+    if answer.receipt is not None and budget is not None:
+        yield "ledger", f"record {answer.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least"
+    if not answer.private:
+        yield "[red]not private[/red]", "the noise came from a seeded generator"

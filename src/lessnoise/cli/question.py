@@ -1,0 +1,105 @@
+"""The words of ``lessnoise query``: groups and statistics as they are written on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lessnoise.cli.options import parse_keys
+from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
+from lessnoise.query import Axis
+from lessnoise.table import Aggregate, count, mean, quantiles, sum, variance  # noqa: A004
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_ASK = "--count, --mean, --sum, --variance or --quantiles"
+
+
+def asked(
+    counted: bool, means: Sequence[str], sums: Sequence[str], variances: Sequence[str], spread: Sequence[str]
+) -> list[Aggregate]:
+    """The statistics, in this order.
+
+    >>> [one.names for one in asked(True, ["age:0:120"], [], [], ["age:0:120@0.5"])]
+    [['count'], ['mean of age'], ['0.5 quantile of age']]
+    """
+    found = [count()] if counted else []
+    for name, build, texts in (("mean", mean, means), ("sum", sum, sums), ("variance", variance, variances)):
+        for text in texts:
+            column, bounds = _bounded(name, text, text, "income:0:200000")
+            found.append(build(column, bounds))
+    for text in spread:
+        front, _, back = text.rpartition("@")
+        column, bounds = _bounded("quantiles", text, front, "age:0:120@0.25,0.5,0.75")
+        found.append(quantiles(column, _numbers("quantiles", text, back.split(","), "age:0:120@0.25,0.5"), bounds))
+    if not found:
+        raise InvalidInput(f"nothing is asked for: add at least one of {_ASK}.")
+    return found
+
+
+def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[Axis | str, ...]:
+    """The groups: for each column its keys or its cells; a single column without either has private keys.
+
+    >>> [axis.size for axis in axes(["city", "age"], ["city=Oslo,Bergen"], ["age:0:120:12"])]
+    [2, 12]
+    """
+    known: dict[str, Axis] = {}
+    for text in keys:
+        column, _, given = text.partition("=")
+        if column not in by and len(by) == 1:
+            column, given = by[0], text
+        _once("keys", text, column, by, known)
+        known[column] = Axis(column, keys=parse_keys(given))
+    for text in bins:
+        column, *ends = text.rsplit(":", 3)
+        if len(ends) != 3 or not ends[2].isdecimal():
+            raise _unread("bins", text, "age:0:120:12")
+        _once("bins", text, column, by, known)
+        low, high = _numbers("bins", text, ends[:2], "age:0:120:12")
+        known[column] = Axis(column, bounds=(low, high), bins=int(ends[2]))
+    if len(by) == 1 and not known:
+        return tuple(by)
+    for column in by:
+        if column not in known:
+            raise InvalidInput(
+                f"by={column!r} has no groups: add --keys with its keys, which must be public, or --bins, which takes "
+                "COLUMN:LOW:HIGH:N."
+            )
+    return tuple(known[column] for column in by)
+
+
+def listed(texts: Iterable[str]) -> list[str]:
+    """Words with commas between them, or given one by one; each once.
+
+    >>> listed(["parquet,csv", "csv"])
+    ['parquet', 'csv']
+    """
+    return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))
+
+
+def _once(option: str, text: str, column: str, by: Sequence[str], known: dict[str, Axis]) -> None:
+    if column not in by:
+        what = "of several columns, name one as in city=Oslo,Bergen" if len(by) > 1 else "name its column with --by"
+        raise InvalidInput(f"{option}={shown(text)} is for no column of --by: {what}.")
+    if column in known:
+        raise InvalidInput(f"{option}={shown(text)} gives {column!r} groups for the second time: leave one out.")
+
+
+def _bounded(option: str, text: str, front: str, example: str) -> tuple[str, tuple[float, float]]:
+    column, *ends = front.rsplit(":", 2)
+    if len(ends) != 2 or not column:
+        raise _unread(option, text, example)
+    low, high = _numbers(option, text, ends, example)
+    return column, (low, high)
+
+
+def _numbers(option: str, text: str, words: Sequence[str], example: str) -> list[float]:
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        raise _unread(option, text, example) from None
+
+
+def _unread(option: str, text: str, example: str) -> InvalidInput:
+    return InvalidInput(f"{option}={shown(text)} is not understood: write it as in {example}.")

@@ -1,0 +1,62 @@
+"""Where the truth may lie, given what was released: from draws of the noise, whose law is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from lessnoise._common import Array
+    from lessnoise.query import Measure
+    from lessnoise.table.aggregates import Aggregate
+
+
+def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
+    """Both ends, for every group and number of the aggregate. ``noise``: draws, along the first axis."""
+    if one.kind == "quantiles":
+        assert one.bounds is not None
+        low, high = one.bounds
+        found = [_quantile(noisy, noise, p, level) for p in one.probabilities]
+        ends = (low + (high - low) * np.stack(side, axis=-1) for side in zip(*found, strict=True))
+        lower, upper = (
+            np.clip(end + side * one.resolution, low, high) for end, side in zip(ends, (-1, 1), strict=True)
+        )
+        return lower, upper
+    outside = 0.5 * (1.0 - level)
+    possible = one.estimate(measure, noisy - noise)
+    lower, upper = np.quantile(possible, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
+    return lower, upper
+
+
+def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array, Array]:
+    """Ends for one quantile, as shares of the range: the places x that a test of "x is the quantile" does not refuse.
+
+    At the quantile itself F(x) = p n, so that F~(x) - p n~ is noise alone, of a known law: x is refused if that is not
+    within the middle ``level`` of its draws. Between edges of cells both sides are taken as straight lines.
+    """
+    outside, size = 0.5 * (1.0 - level), noisy.shape[-1]
+    draws = _above(noise, p)
+    least, most = np.quantile(draws, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
+    statistic = _above(noisy, p)
+    lower = _first_crossing(statistic - least) / size
+    upper = 1.0 - _first_crossing((most - statistic)[..., ::-1]) / size
+    return lower, np.maximum(lower, upper)
+
+
+def _above(cells: Array, p: float) -> Array:
+    """At each edge of the cells, the first one too: the sum below it, less the share ``p`` of all."""
+    sums = np.concatenate([np.zeros_like(cells[..., :1]), np.cumsum(cells, axis=-1)], axis=-1)
+    return np.asarray(sums - p * sums[..., -1:])
+
+
+def _first_crossing(height: Array) -> Array:
+    """Where a line through heights at 0, 1, 2, ... is not negative for the first time; at the end, if never."""
+    after = np.argmax(height >= 0.0, axis=-1)
+    after = np.where((height >= 0.0).any(axis=-1), after, height.shape[-1] - 1)
+    before = np.maximum(after - 1, 0)
+    top = np.take_along_axis(height, after[..., np.newaxis], axis=-1)[..., 0]
+    below = np.take_along_axis(height, before[..., np.newaxis], axis=-1)[..., 0]
+    rise = top - below
+    share = np.where((below < 0.0) & (top >= 0.0), -below / np.where(rise > 0.0, rise, 1.0), 1.0)
+    return np.where(after > 0, before + share, 0.0)
