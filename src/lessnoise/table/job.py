@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engines import distinct_keys
+from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import Geometric
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS
 from lessnoise.release import Certificate, Payment
 from lessnoise.table.answer import STATISTIC, TableAnswer, labels
 from lessnoise.table.intervals import interval
-from lessnoise.table.plan import serves
+from lessnoise.table.plan import MOST_GROUPS, serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +51,10 @@ class Job:
         """The true numbers: the data is read here, once; for private keys twice."""
         table, query = self.question.table, self.plan.query
         if self.question.unknown is not None:
-            query = self.question.with_keys(distinct_keys(self.question.unknown, table.data, table.engine) or ("0",))
+            keys = distinct_keys(self.question.unknown, table.data, table.engine)
+            if len(keys) > MOST_GROUPS:
+                raise InvalidInput(f"keys=None: there are more than {MOST_GROUPS} keys; pass public ones.")
+            query = self.question.with_keys(keys or ("0",))
         return query.answer(
             table.data, neighbours=table.neighbours, unit=table.unit, engine=table.engine, progress=progress
         )

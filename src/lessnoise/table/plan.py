@@ -11,7 +11,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Mechanism, draw_noise, hb, least_noise, prepare_noise
+from lessnoise.mechanism import Mechanism, draw_noise, hb, laplace, least_noise, prepare_noise
 from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lessnoise.query import Grouped, Measure, Unit
     from lessnoise.table.aggregates import Aggregate
 
-_MOST_GROUPS = 1 << 31  # with private keys
+MOST_GROUPS = 1 << 26  # with private keys
 _COUNTING = 1.36  # the need of a count that only selects keys
 _FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribution function
 
@@ -112,14 +112,21 @@ def make_plan(
         served = [(one, one.precision() * weight) for one, weight in weighed if serves(measure, one)]
         needs.append((measure, where, served, max((need for _, need in served), default=_COUNTING)))
     total = math.fsum(need for *_, need in needs)
-    parts = []
-    for measure, where, served, need in needs:
-        share = need / total * (1.0 - 1e-9)  # rounding
-        built = _mechanism(query, measure, unit, neighbours, epsilon * share, delta * share, tree=not unknown)
-        if unknown:
-            built = replace(built, shape=(_MOST_GROUPS * measure.width,))
-        parts.append(Part(measure, tuple(one for one, _ in served), where, built))
-    return Plan(query, tuple(parts), epsilon, delta, level)
+
+    def planned(simple: bool) -> Plan:
+        parts = []
+        for measure, where, served, need in needs:
+            share = need / total * (1.0 - 1e-9)  # rounding
+            build = _simple if simple else _best
+            built = build(query, measure, unit, neighbours, epsilon * share, delta * share)
+            if unknown:
+                built = replace(built, shape=(MOST_GROUPS * measure.width,))
+            parts.append(Part(measure, tuple(one for one, _ in served), where, built))
+        return Plan(query, tuple(parts), epsilon, delta, level)
+
+    best = planned(simple=unknown)
+    # Shells at a large epsilon compose with a wide bracket; pure noise adds up exactly.
+    return best if unknown or best.composition.within(epsilon, delta) else planned(simple=True)
 
 
 def measures_of(aggregates: Sequence[Aggregate]) -> tuple[Measure, ...]:
@@ -151,11 +158,23 @@ def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -
     return list(zip(aggregates, checked, strict=True))
 
 
-def _mechanism(
-    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float, *, tree: bool
+def _best(
+    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
 ) -> Mechanism:
+    """The least noise; for a distribution function of many cells, a tree of counts."""
     shape, changes = (query.groups * measure.width,), measure.changes(query.groups, unit.rows, neighbours)
-    if tree and measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
+    if measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
         size = changes.norm(1, math.prod(shape))
         return hb(epsilon=epsilon, shape=shape, l1_sensitivity=size, neighbours=neighbours)
     return least_noise(epsilon=epsilon, delta=delta, shape=shape, changes=changes, neighbours=neighbours)
+
+
+def _simple(
+    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
+) -> Mechanism:
+    """Noise of independent entries, which does not depend on the number of groups."""
+    shape, changes = (query.groups * measure.width,), measure.changes(query.groups, unit.rows, neighbours)
+    if measure.whole:
+        return least_noise(epsilon=epsilon, delta=delta, shape=shape, changes=changes, neighbours=neighbours)
+    size = changes.norm(1, math.prod(shape))
+    return laplace(epsilon=epsilon, sensitivity=size, shape=shape, neighbours=neighbours).against(changes)

@@ -247,3 +247,12 @@ def test_private_keys_are_refused_where_they_are_not_proved():
         ln.Table(data, neighbours="replace").group_by("city")
     with pytest.raises(ln.InvalidInput, match="column='town' is not in the data"):
         ln.Table(data).group_by("town").aggregate(ln.count()).release(**TARGET)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 8.0, 30.0])
+def test_plans_at_small_and_large_epsilon(epsilon):
+    data = {"city": np.array(["a", "b"] * 50), "age": np.full(100, 30.0)}
+    for groups in (ln.Table(data).group_by("city", keys=["a", "b"]), ln.Table(data).group_by("city")):
+        answer = groups.aggregate(ln.count(), ln.mean("age", bounds=(0, 100))).release(epsilon=epsilon, delta=1e-6)
+        assert answer.guarantee.epsilon == epsilon
+        assert answer.guarantee.delta <= 1e-6
