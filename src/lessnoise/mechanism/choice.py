@@ -320,12 +320,14 @@ def _of_the_body(target: _Target) -> Iterator[Mechanism]:
     arguments = {**request.standard(), "changes": changes}
     del arguments["sensitivity"]
     if target.releases == 1 and changes.one_sided:
-        yield correlated_radial(**arguments)
+        with suppress(LessnoiseError):  # one bound for all entries
+            yield correlated_radial(**arguments)
     if _hopeless(target):
         return
     if target.releases == 1 and isinstance(changes, sets.Counts) and changes.one_sided:
         around = sets.corner(changes.norm(math.inf, request.dimension))
-        yield norm_radial(**{**arguments, "changes": around}).against(changes)
+        with suppress(LessnoiseError):  # its worst vertex is not in the set
+            yield norm_radial(**{**arguments, "changes": around}).against(changes)
     if not isinstance(changes, (sets.Ball, sets.Box, sets.Corner)):
         return
     if target.releases == 1:

@@ -134,7 +134,8 @@ class _Steps:
         reach = 64 << self.bits
         low = max(self.first, self.mode - reach)
         mode, steps = share + self.mode, low - self.mode + np.arange(self.mode + reach - low + 1.0)
-        w = np.exp(self.power * np.log1p(steps / mode) - rate * steps)
+        with np.errstate(divide="ignore"):  # a first step of width next to 0 has no weight
+            w = np.exp(self.power * np.log1p(np.maximum(steps / mode, -1.0)) - rate * steps)
         return float(w @ (mode + steps) ** 2) / float(w.sum())
 
 

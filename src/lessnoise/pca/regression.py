@@ -228,8 +228,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateRows):  # type: ignore[misc
         """Intervals for the coefficients of the population, each by itself; they cost no privacy.
 
         They cover the privacy noise, whose law is known, and the sampling error of least squares, for independent rows
-        whose residuals have one variance; both to first order (:mod:`lessnoise.pca.least_squares`). They do not cover
-        what clipping changes. Where ``ridge_`` is above 0 some direction of the features cannot be told from noise:
+        whose residuals have one variance; both to first order. They do not cover what
+        clipping changes. Where ``ridge_`` is above 0 some direction of the features cannot be told from noise:
         then no coefficient is known, and all intervals are (-inf, inf).
 
         >>> rng = np.random.default_rng(1)

@@ -104,9 +104,14 @@ def test_other_sets_are_refused():
         norm_radial(epsilon=1, delta=1e-6, shape=2, changes=CORNER, neighbours="replace")
     assert norm_radial(epsilon=1, delta=1e-6, shape=2, changes=CUBE, neighbours="replace").check().holds
     m = norm_radial(epsilon=1, delta=1e-6, shape=2, changes=CORNER)
-    for changes in (CUBE, ln.changes.counts(), ln.changes.corner([1.0, 2.0])):
+    for changes in (CUBE, ln.changes.ball(1.0), ln.changes.corner([1.0, 2.0])):
         with pytest.raises(InvalidInput, match="has a curve"):
             m.against(changes)
+    assert m.against(ln.changes.counts()).delta(0.5) == m.delta(0.5)  # of two entries one is the worst vertex
+    wide = norm_radial(epsilon=1, delta=1e-6, shape=6, changes=CORNER)
+    assert wide.against(ln.changes.counts(3, per_cell=1)).delta(0.5) == wide.delta(0.5)
+    with pytest.raises(InvalidInput, match="has a curve"):
+        wide.against(ln.changes.counts(2, per_cell=1))
     cube = norm_radial(epsilon=1, delta=1e-6, shape=2, changes=CUBE)
     assert cube.against(CORNER).delta(0.5) == cube.delta(0.5)  # its vertex is one of the corner
 
