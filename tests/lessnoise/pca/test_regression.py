@@ -112,9 +112,7 @@ def test_the_noise_of_the_line_has_the_size_that_is_said(options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [{"size": 3000}, {"size": 3000, "neighbours": "replace", "delta": None}, {"size": 1000}], ids=str
-)
+@pytest.mark.parametrize("options", [{"size": 3000, "neighbours": "replace", "delta": None}, {"size": 1000}], ids=str)
 def test_intervals_cover_noise_and_sampling(options):
     rng, inside, within = np.random.default_rng(11), [], []
     options = dict(options)

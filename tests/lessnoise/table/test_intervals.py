@@ -61,9 +61,9 @@ def test_quantiles_under_heavy_noise_are_covered_and_in_order():
         for city in "ab"
         for name, share in zip(asked.names, shares, strict=True)
     }
-    for _ in range(250):
+    for _ in range(120):
         for row in job.release(answer).rows:
             hits[row["statistic"]].append(row["lower"] <= truth[row["city"], row["statistic"]] <= row["upper"])
             assert 0.0 <= row["lower"] <= row["value"] <= row["upper"] <= 120.0
-    for name, found in hits.items():  # 500 each: six deviations below 0.95 are 0.89
-        assert np.mean(found) >= 0.89, name
+    for name, found in hits.items():  # 240 each: six deviations below 0.95 are 0.865
+        assert np.mean(found) >= 0.865, name

@@ -121,7 +121,7 @@ def test_the_guide_of_a_radial_member(dimension, k, p):
 @pytest.mark.slow
 def test_any_guide_leads_to_a_true_bound():
     problem, best = Problem(3, 0.1, 1e-4, SQUARE), 3.0 * gaussian.gaussian_scale(0.1, 1e-4) ** 2
-    for k, p, scale in ((3.0, 2.0, 1.0), (3.0, 2.0, 1e3), (0.5, 0.5, 20.0), (3.0, 64.0, 40.0)):
+    for k, p, scale in ((3.0, 2.0, 1e3), (0.5, 0.5, 20.0)):
         found = lower_bound(problem, radial_guide(k, p, scale, problem), best, goal=0.9, limit=3.0)
         assert 0.0 < found.value <= best
 
@@ -168,8 +168,10 @@ def test_entries_are_never_above_a_mechanism_of_the_catalogue(epsilon, delta, di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-5), (1e-4, 1e-7), (0.02, 1e-3), (0.3, 1e-6), (2.0, 1e-4)])
-@pytest.mark.parametrize("dimension", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("dimension", "epsilon", "delta"),
+    [(1, 1e-6, 1e-5), (20, 1e-4, 1e-7), (3, 0.02, 1e-3), (20, 0.3, 1e-6), (3, 2.0, 1e-4), (1, 0.02, 1e-3)],
+)
 def test_no_mechanism_of_the_catalogue_is_below_the_bound(epsilon, delta, dimension):
     target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": dimension}
     bound = ln.loss_lower_bound(**target)
@@ -181,8 +183,10 @@ def test_no_mechanism_of_the_catalogue_is_below_the_bound(epsilon, delta, dimens
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dimension", [2, 10, 100, 10_000])
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-5), (1e-6, 1e-9), (1e-5, 1e-7), (1e-3, 1e-9), (0.1, 1e-5)])
+@pytest.mark.parametrize(
+    ("dimension", "epsilon", "delta"),
+    [(2, 1e-6, 1e-9), (10, 1e-6, 1e-5), (100, 1e-5, 1e-7), (10_000, 1e-6, 1e-9), (2, 1e-3, 1e-9), (10, 0.1, 1e-5)],
+)
 def test_the_factor_is_small_for_tiny_epsilon(empty_cache, epsilon, delta, dimension):
     loss = math.exp(2.0 * GOAL.log_size(search.find(dimension, epsilon, delta, 1.0, GOAL).law, dimension))
     assert 1.0 <= loss / builder.proved_bound(dimension, epsilon, delta, GOAL) < 1.2
