@@ -163,6 +163,11 @@ class Changes(ABC):
                 f"neighbours={neighbours.value!r} is not that of the changes ({self}): state both for one relation."
             )
 
+    def under(self, neighbours: Neighbours) -> str:
+        """The set in words, with the relation it is stated for."""
+        words = str(self)
+        return words if neighbours.value in words else f"{words}, {neighbours.value}"
+
     def inner_radius(self, dimension: int) -> float:
         """The radius of an l2 ball in the set: lower bounds for that ball hold for the set."""
         return self.single(dimension) if dimension == 1 else 0.0

@@ -133,13 +133,17 @@ class Ledger(Plotted):
 
     def affords(self, release: Mechanism | Composition, *, partition: str | None = None) -> bool:
         """Whether a release would fit now; nothing is spent."""
-        asked, key = self._asked(release), _partition(partition)
         try:
-            with self._store.reading() as found:
-                self._decide(found, asked, key)
+            self.check(release, partition=partition)
         except BudgetExceeded:
             return False
         return True
+
+    def check(self, release: Mechanism | Composition, *, partition: str | None = None) -> None:
+        """BudgetExceeded if a release would not fit now; nothing is spent."""
+        asked, key = self._asked(release), _partition(partition)
+        with self._store.reading() as found:
+            self._decide(found, asked, key)
 
     def _asked(self, release: Mechanism | Composition) -> Composition:
         composition = as_composition(release)

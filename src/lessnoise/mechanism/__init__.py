@@ -56,6 +56,7 @@ from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import (
     draw_noise,
     grid_step,
+    has_independent_entries,
     is_streamed,
     noise_form,
     prepare_noise,
@@ -116,6 +117,7 @@ __all__ = [
     "generalized_gaussian",
     "geometric",
     "grid_step",
+    "has_independent_entries",
     "hb",
     "improved_mvg_phi",
     "integer_array",

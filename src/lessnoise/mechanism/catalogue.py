@@ -6,7 +6,7 @@ import contextlib
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lessnoise import validation
 from lessnoise.changes import corner
@@ -112,8 +112,8 @@ def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Build:
     def build(request: Request) -> Mechanism:
         if not request.counts:
             raise InvalidInput("counts=False, but H_b and DAWA are for histograms: say that the value is one.")
-        arguments = request.standard() if fixed.get("noise") == "gaussian" else request.pure()
-        del arguments["sensitivity"]
+        left_out = ("sensitivity",) if fixed.get("noise") == "gaussian" else ("sensitivity", "delta")
+        arguments = request.standard(*left_out)
         if request.moved and builder is counts.hb:
             arguments["change"] = "moved"
         size = request.need("l1_sensitivity", "a mechanism for histograms")
@@ -130,12 +130,12 @@ def _least(request: Request) -> Mechanism:
 
 def _geometric(request: Request) -> Mechanism:
     _need_integers("geometric", request)
-    return families.geometric(epsilon=request.epsilon, **_of_integers(request))
+    return families.geometric(**request.pure(sensitivity=_l1(request)))
 
 
 def _integer_optimum(request: Request) -> Mechanism:
     _need_integers(LEAST_COUNT_NOISE, request)
-    return families.geometric(epsilon=request.epsilon, delta=request.delta, **_of_integers(request))
+    return families.geometric(**request.standard(sensitivity=_l1(request)))
 
 
 def _need_integers(name: str, request: Request) -> None:
@@ -143,9 +143,8 @@ def _need_integers(name: str, request: Request) -> None:
         raise InvalidInput(f"integer=False, but {name} is for whole numbers: say that the value is integer.")
 
 
-def _of_integers(request: Request) -> dict[str, Any]:
-    size = request.need("l1_sensitivity", "geometric noise")
-    return {"sensitivity": size, "shape": request.shape, "neighbours": request.neighbours}
+def _l1(request: Request) -> float:
+    return request.need("l1_sensitivity", "geometric noise")
 
 
 def _of_a_set(name: str, builder: Callable[..., Mechanism]) -> Build:
@@ -157,8 +156,7 @@ def _of_a_set(name: str, builder: Callable[..., Mechanism]) -> Build:
             changes = corner(request.entry_bound)
         if changes is None:
             raise InvalidInput(f"changes=None, but {name} needs a set: pass changes, such as lessnoise.changes.box(1).")
-        arguments = {name: value for name, value in request.standard().items() if name != "sensitivity"}
-        return replace(builder(**arguments, changes=changes), name=name)
+        return replace(builder(**request.standard("sensitivity", changes=changes)), name=name)
 
     return build
 

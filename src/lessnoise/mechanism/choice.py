@@ -100,16 +100,11 @@ def least_noise(
     return least_for(request, times)
 
 
+@functools.lru_cache(maxsize=64)
 def least_for(request: Request, releases: int = 1) -> Mechanism:
     """The least noise for a request that names its changes."""
-    return _least(request, releases)
-
-
-@functools.lru_cache(maxsize=64)
-def _least(request: Request, releases: int) -> Mechanism:
     goal = Goal.of(request.objective)
-    target = _Target(request, releases, goal)
-    best = target.best()
+    best = _Target(request, releases, goal).best()
     choice = best.law.choice(request.dimension)
     note = "" if best.design is None else best.design.note
     return replace(best, name=LEAST_NOISE, design=Design(goal.name, choice, note, releases))
@@ -317,8 +312,7 @@ def _correlated(target: _Target) -> Iterator[Mechanism]:
 def _of_the_body(target: _Target) -> Iterator[Mechanism]:
     """Noise whose level sets are the set of changes, or ellipsoids around a corner."""
     request, changes = target.request, target.changes
-    arguments = {**request.standard(), "changes": changes}
-    del arguments["sensitivity"]
+    arguments = request.standard("sensitivity", changes=changes)
     if target.releases == 1 and changes.one_sided:
         with suppress(LessnoiseError):  # one bound for all entries
             yield correlated_radial(**arguments)
@@ -327,7 +321,7 @@ def _of_the_body(target: _Target) -> Iterator[Mechanism]:
     if target.releases == 1 and isinstance(changes, sets.Counts) and changes.one_sided:
         around = sets.corner(changes.norm(math.inf, request.dimension))
         with suppress(LessnoiseError):  # its worst vertex is not in the set
-            yield norm_radial(**{**arguments, "changes": around}).against(changes)
+            yield norm_radial(**request.standard("sensitivity", changes=around)).against(changes)
     if not isinstance(changes, (sets.Ball, sets.Box, sets.Corner)):
         return
     if target.releases == 1:

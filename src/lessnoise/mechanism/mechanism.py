@@ -93,7 +93,8 @@ class Mechanism(Plotted):
         >>> m.delta(0.5).upper > m.against(ln.changes.counts(neighbours="replace")).delta(0.5).upper
         True
         """
-        read_changes(changes).check_shape(self.shape)
+        changes = read_changes(changes)
+        changes.check_shape(self.shape)
         size = _size(self.law, worst_of(self.law, changes, self.dimension))
         return replace(self, changes=changes, sensitivity=size)
 
@@ -281,8 +282,6 @@ def changes_words(mechanism: Mechanism) -> str:
     >>> changes_words(ln.laplace(epsilon=1, sensitivity=2, shape=3))
     'l1 norm at most 2, add/remove'
     """
-    relation = mechanism.neighbours.value
     if mechanism.changes is None:
-        return f"{mechanism.law.norm} norm at most {up(mechanism.sensitivity)}, {relation}"
-    words = str(mechanism.changes)
-    return words if relation in words else f"{words}, {relation}"
+        return f"{mechanism.law.norm} norm at most {up(mechanism.sensitivity)}, {mechanism.neighbours.value}"
+    return mechanism.changes.under(mechanism.neighbours)

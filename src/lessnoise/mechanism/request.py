@@ -124,13 +124,13 @@ class Request:
         built = Mechanism(name, law, self.shape, self.sensitivity, self.neighbours, claim)
         return built if self.changes is None else built.against(self.changes)
 
-    def standard(self, **changed: object) -> dict[str, Any]:
-        """The arguments that most builders take, or some of them ``changed``."""
-        return {name: getattr(self, name) for name in _STANDARD} | changed
+    def standard(self, *left_out: str, **changed: object) -> dict[str, Any]:
+        """The arguments that most builders take, but for those ``left_out``; some of them ``changed``."""
+        return {name: getattr(self, name) for name in _STANDARD if name not in left_out} | changed
 
     def pure(self, **changed: object) -> dict[str, Any]:
         """The same without delta."""
-        return {name: value for name, value in self.standard(**changed).items() if name != "delta"}
+        return self.standard("delta", **changed)
 
     def need(self, name: str, mechanism: str) -> float:
         """An optional field that a mechanism cannot do without."""

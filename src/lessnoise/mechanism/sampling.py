@@ -113,6 +113,12 @@ def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:
     return _simply_added(law) and isinstance(_form(law, shape), _STREAMED)
 
 
+def has_independent_entries(law: Law, shape: tuple[int, ...]) -> bool:
+    """Whether many arrays of the noise are one long one: it is simply added, each entry on its own."""
+    form = _form(law, shape) if _simply_added(law) else None
+    return isinstance(form, Integers) or (isinstance(form, Independent) and form.common is None)
+
+
 def _simply_added(law: Law) -> bool:
     return prepare_noise.dispatch(type(law)) is prepare_noise.dispatch(object)
 

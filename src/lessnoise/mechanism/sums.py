@@ -115,6 +115,18 @@ def lattice_quantile(masses: Array, dimension: int, mean: float, probability: fl
     return first + index, share
 
 
+def square_quantile(masses: Array, dimension: int, mean: float, probability: float, window: float) -> float:
+    """Quantile of a sum of M squares of integers, of which ``masses`` are the probabilities of the sizes 0, 1, 2, ...
+
+    ``mean`` is that of the sum, and ``window`` how many values it can have as far as it matters.
+    """
+    if dimension == 1:
+        return float(min(int(np.searchsorted(np.cumsum(masses), probability)), len(masses) - 1) ** 2)
+    squares = np.zeros((len(masses) - 1) ** 2 + 1)
+    squares[np.arange(len(masses)) ** 2] = masses
+    return float(lattice_quantile(squares, dimension, mean, probability, 2 ** math.ceil(math.log2(window)))[0])
+
+
 def _reach(cumulative: Array, probability: float) -> tuple[int, float]:
     index = min(int(np.searchsorted(cumulative, probability)), len(cumulative) - 1)
     before = float(cumulative[index - 1]) if index else 0.0

@@ -109,42 +109,39 @@ def _squares(job: Job, level: int) -> Interval:
 
 def _block_squares(job: Job, reader: Reader, block: int, level: int) -> Interval:
     """A block in Python's integers."""
-    found = reference.sample(job.density, reader, block, job.size(block), job.margin)
-    first, integers = signed_integers(reader, block, found.positions, level)
-    layers = (first & np.uint64((1 << LAYER_BITS) - 1)).tolist()
-    sums: dict[int, list[int]] = {}
-    for s, layer, inside in zip(integers, layers, (found.seconds < 0).tolist(), strict=True):
-        if inside:
-            entry = sums.setdefault(layer, [0, 0, 0])
-            entry[0] += s * s
-            entry[1] += abs(s)
-            entry[2] += 1
+    found, layers = _by_layer(job, reader, block, level)
     low, high = _tail_squares(job, found, reader, block, level)
-    for layer, (square, size_sum, number) in sums.items():
-        unit = (Fraction(float(job.density.widths[layer])) / (1 << POSITION_BITS + 64 * level)) ** 2
+    for unit, integers in layers:
         # (s + theta)^2 is within 2 |s| + 1 of s^2.
-        low += unit * (square - 2 * size_sum - number)
-        high += unit * (square + 2 * size_sum + number)
+        square, around = sum(s * s for s in integers), 2 * sum(map(abs, integers)) + len(integers)
+        low += unit**2 * (square - around)
+        high += unit**2 * (square + around)
     return low, high
 
 
 def _block_sum(job: Job, reader: Reader, block: int, level: int) -> Interval:
     """The same for the sum."""
+    found, layers = _by_layer(job, reader, block, level)
+    low, high = _tail_sum(job, found, reader, block, level)
+    for unit, integers in layers:
+        low += unit * sum(integers)
+        high += unit * (sum(integers) + len(integers))  # s + theta, theta in [0, 1)
+    return low, high
+
+
+def _by_layer(job: Job, reader: Reader, block: int, level: int) -> tuple[Block, list[tuple[Fraction, list[int]]]]:
+    """The variables of a block; and for each layer its unit and the integers s of those inside: unit (s + theta)."""
     found = reference.sample(job.density, reader, block, job.size(block), job.margin)
     first, integers = signed_integers(reader, block, found.positions, level)
     layers = (first & np.uint64((1 << LAYER_BITS) - 1)).tolist()
-    sums: dict[int, list[int]] = {}
+    sorted_out: dict[int, list[int]] = {}
     for s, layer, inside in zip(integers, layers, (found.seconds < 0).tolist(), strict=True):
         if inside:
-            entry = sums.setdefault(layer, [0, 0])
-            entry[0] += s
-            entry[1] += 1
-    low, high = _tail_sum(job, found, reader, block, level)
-    for layer, (signed, number) in sums.items():
-        unit = Fraction(float(job.density.widths[layer])) / (1 << POSITION_BITS + 64 * level)
-        low += unit * signed
-        high += unit * (signed + number)  # s + theta, theta in [0, 1)
-    return low, high
+            sorted_out.setdefault(layer, []).append(s)
+    parts = 1 << POSITION_BITS + 64 * level
+    return found, [
+        (Fraction(float(job.density.widths[layer])) / parts, found_there) for layer, found_there in sorted_out.items()
+    ]
 
 
 def signed_integers(reader: Reader, block: int, positions: Indices, level: int) -> tuple[Words, list[int]]:

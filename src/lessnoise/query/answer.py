@@ -136,8 +136,7 @@ class Answer(Shown):
     @property
     def changes_words(self) -> str:
         """What one unit can change, and under which relation, for people."""
-        words = str(self.changes)
-        return words if self.neighbours.value in words else f"{words}, {self.neighbours.value}"
+        return self.changes.under(self.neighbours)
 
     def __copy__(self) -> Self:
         return self  # frozen, and its value is read-only

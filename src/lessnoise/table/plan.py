@@ -11,7 +11,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Mechanism, draw_noise, hb, laplace, least_noise, prepare_noise
+from lessnoise.mechanism import Mechanism, draw_noise, has_independent_entries, hb, laplace, least_noise, prepare_noise
 from lessnoise.noise import Stream
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Part:
     def noise(self, groups: int, draws: int, rng: np.random.Generator) -> Array:
         """Draws of the noise alone, for intervals: (draws, groups, numbers)."""
         law, shape = self.mechanism.law, (groups, self.measure.width)
-        if law.kind in ("laplace", "geometric", "discrete-power", "generalized-gaussian", "discrete-gaussian"):
-            flat = draw_noise(law, (draws * math.prod(shape),), rng)  # independent entries
+        if has_independent_entries(law, self.mechanism.shape):
+            flat = draw_noise(law, (draws * math.prod(shape),), rng)
             return flat.reshape(draws, *shape).astype(np.float64)
         each = [
             prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)

@@ -75,14 +75,8 @@ class Table:
             raise InvalidInput(
                 "group_by() names no column: pass one, such as group_by('city', keys=['Oslo', 'Bergen'])."
             )
-        if (
-            len(by) == 1
-            and isinstance(by[0], str)
-            and keys is None
-            and bins is None
-            and bounds is None
-            and edges is None
-        ):
+        private = all(given is None for given in (keys, bins, bounds, edges))
+        if private and len(by) == 1 and isinstance(by[0], str):
             self._check_unknown(by[0])
             return TableGroups(self, (), by[0])
         axes = []
@@ -241,8 +235,8 @@ class TableQuestion:
                 f"delta={plan.delta:g} is too small for epsilon={plan.epsilon:g}: all releases together have "
                 f"delta={guarantee.delta:.3g}; use a larger one."
             )
-        if ledger is not None and not ledger.affords(together, partition=partition):
-            ledger.spend(together, partition=partition)  # raises with the reason, before the data is read
+        if ledger is not None:
+            ledger.check(together, partition=partition)
         return Job(self, plan, together, guarantee, ledger, partition, generator)
 
     def description(self) -> dict[str, Any]:

@@ -104,6 +104,11 @@ def test_a_release_is_paid_once_and_says_what_it_guarantees(tmp_path):
     assert answer.guarantee.delta <= 1e-6
     assert ledger.spent().upper <= 1.0 + 1e-9
     assert answer.receipt is not None
+    before = ledger.spent()
+    with pytest.raises(ln.BudgetExceeded):
+        question.prepare(**TARGET, ledger=ledger)
+    question.prepare(epsilon=0.1, delta=1e-7, ledger=ledger)  # looks at the budget, and spends nothing
+    assert ledger.spent() == before
     with pytest.raises(ln.BudgetExceeded):
         question.release(**TARGET, ledger=ledger)
     assert [row["statistic"] for row in answer.rows[:8]] == [name for one in QUESTION for name in one.names]

@@ -45,7 +45,7 @@ from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request, representable
-from lessnoise.mechanism.sums import LogConcaveTerms, lattice_quantile, log_sum_moment, offsets, theta
+from lessnoise.mechanism.sums import LogConcaveTerms, log_sum_moment, offsets, square_quantile, theta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -285,12 +285,7 @@ def _(law: DiscreteGaussian, dimension: int, probability: float) -> float:
     y = np.arange(reach + 1)
     masses = np.exp(-(y**2) / (2.0 * variance)) / theta(variance)
     masses[1:] *= 2.0
-    if dimension == 1:
-        return float(min(int(np.searchsorted(np.cumsum(masses), probability)), reach) ** 2)
-    squares = np.zeros(reach * reach + 1)
-    squares[y**2] = masses
-    points = 2 ** math.ceil(math.log2(window))
-    return float(lattice_quantile(squares, dimension, dimension * mean * variance, probability, points)[0])
+    return square_quantile(masses, dimension, dimension * mean * variance, probability, window)
 
 
 # Calibration.

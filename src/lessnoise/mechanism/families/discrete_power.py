@@ -36,11 +36,12 @@ from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import entries, law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.families.block_sampler import BlockLaw, Blocks, sampler_of
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, square_moments
+from lessnoise.mechanism.families.geometric import largest_change
 from lessnoise.mechanism.families.power_blocks import PowerBlocks
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.sampling import noise_form
-from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
+from lessnoise.mechanism.sums import log_sum_moment, square_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,7 +129,7 @@ def probabilities(law: DiscretePower, count: int) -> Array:
 
 @law_delta.register(DiscretePower)
 def _(law: DiscretePower, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
-    change = _largest_change(sensitivity)
+    change = largest_change(sensitivity)
     if change == 0:  # no two integer arrays are that close
         return Bracket(0.0, 0.0)
     if change > 1 and dimension > 1:
@@ -139,11 +140,6 @@ def _(law: DiscretePower, dimension: int, sensitivity: float, epsilon: float, to
     if change > _LARGEST_CHANGE:
         return Bracket(_delta(law, _LARGEST_CHANGE, epsilon).lower, 1.0)
     return _delta(law, change, epsilon)
-
-
-def _largest_change(sensitivity: float) -> int:
-    """The largest l1 norm of a whole-number change; a sensitivity just below a whole number means that one."""
-    return math.floor(sensitivity + min(0.01 * sensitivity, 0.25))
 
 
 def _delta(law: DiscretePower, change: int, epsilon: float) -> Bracket:
@@ -262,7 +258,7 @@ def _(law: DiscretePower, changes: Changes, dimension: int) -> float | Moves:
 
 @law_pure_epsilon.register(DiscretePower)
 def _(law: DiscretePower, dimension: int, sensitivity: float) -> float:
-    return _largest_change(sensitivity) / law.scale * (1.0 + 1e-15) if law.p == 1.0 else math.inf
+    return largest_change(sensitivity) / law.scale * (1.0 + 1e-15) if law.p == 1.0 else math.inf
 
 
 # Accuracy.
@@ -307,12 +303,7 @@ def _(law: DiscretePower, dimension: int, probability: float) -> float:
         return float(quantile(GeneralizedGaussian(law.p, scale), dimension, probability))
     masses = probabilities(law, count)
     masses[1:] *= 2.0
-    if dimension == 1:
-        return float(min(int(np.searchsorted(np.cumsum(masses), probability)), count - 1) ** 2)
-    squares = np.zeros((count - 1) ** 2 + 1)
-    squares[np.arange(count) ** 2] = masses
-    points = 2 ** math.ceil(math.log2(window))
-    return float(lattice_quantile(squares, dimension, dimension * moments[1] * unit**2, probability, points)[0])
+    return square_quantile(masses, dimension, dimension * moments[1] * unit**2, probability, window)
 
 
 # Noise.

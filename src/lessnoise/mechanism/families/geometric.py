@@ -44,7 +44,7 @@ from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.sampling import noise_form
-from lessnoise.mechanism.sums import lattice_quantile, log_sum_moment
+from lessnoise.mechanism.sums import log_sum_moment, square_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,7 +161,7 @@ def log_weights(law: Geometric, noise: Array) -> Array:
 
 @law_delta.register(Geometric)
 def _(law: Geometric, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
-    change = _largest_change(sensitivity)
+    change = largest_change(sensitivity)
     if change == 0:  # no two integer arrays are that close
         return Bracket(0.0, 0.0)
     if law.reach is None:
@@ -221,10 +221,10 @@ def _pure_delta(law: Geometric, change: int, dimension: int, epsilon: float) -> 
 def _(law: Geometric, dimension: int, sensitivity: float) -> float:
     if law.reach is not None:
         return math.inf
-    return law.rate * _largest_change(sensitivity) * (1.0 + 1e-15)
+    return law.rate * largest_change(sensitivity) * (1.0 + 1e-15)
 
 
-def _largest_change(sensitivity: float) -> int:
+def largest_change(sensitivity: float) -> int:
     """The largest l1 norm of a whole-number change; a sensitivity just below a whole number means that one."""
     return math.floor(sensitivity + min(0.01 * sensitivity, 0.25))
 
@@ -267,13 +267,8 @@ def _(law: Geometric, dimension: int, probability: float) -> float:
         return float(quantile(Laplace(math.sqrt(0.5 * moments[1]) * unit), dimension, probability))
     masses = probabilities(law, count)
     masses[1:] *= 2.0
-    if dimension == 1:
-        return float(min(int(np.searchsorted(np.cumsum(masses), probability)), count - 1) ** 2)
-    kept = min(count, math.ceil(45.0 * unit) + 2)
-    squares = np.zeros((kept - 1) ** 2 + 1)
-    squares[np.arange(kept) ** 2] = masses[:kept]
-    points = 2 ** math.ceil(math.log2(window))
-    return float(lattice_quantile(squares, dimension, dimension * moments[1] * unit**2, probability, points)[0])
+    kept = count if dimension == 1 else min(count, math.ceil(45.0 * unit) + 2)
+    return square_quantile(masses[:kept], dimension, dimension * moments[1] * unit**2, probability, window)
 
 
 # Noise.
@@ -349,7 +344,7 @@ def geometric(
     """
     epsilon, sizes, relation = validation.epsilon(epsilon), validation.shape(shape), Neighbours.of(neighbours)
     sensitivity, delta = validation.sensitivity(sensitivity), validation.delta_or_zero(delta)
-    change = _largest_change(sensitivity)
+    change = largest_change(sensitivity)
     if change == 0:
         raise InvalidInput(
             f"sensitivity={sensitivity:g} is below 1, but two different integer arrays are at least 1 apart: pass the "

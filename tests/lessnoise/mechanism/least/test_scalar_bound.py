@@ -11,8 +11,9 @@ from scipy.optimize import linprog
 
 import lessnoise as ln
 from lessnoise.mechanism.families.geometric import Geometric, probabilities
-from lessnoise.mechanism.least.bound import change_set_bound, entries_bound, scalar_bound, scalar_quantile_bound
-from lessnoise.mechanism.least.objective import Power, Problem, Ramp
+from lessnoise.mechanism.least.bound import entries_bound, scalar_bound, scalar_quantile_bound
+from lessnoise.mechanism.least.builder import set_lower_bound
+from lessnoise.mechanism.least.objective import Goal, Power, Problem, Ramp
 
 OFFSETS = (0.0, *(sign * x for x in (0.01, 0.03, 0.1, 0.2, 0.3, 0.4) for sign in (1, -1)), 0.5)
 
@@ -134,8 +135,12 @@ def test_entries_add_up():
 
 def test_counts_are_optimal():
     best = ln.geometric(epsilon=0.7, delta=1e-7, shape=11)
-    bound = change_set_bound(0.7, 1e-7, single=1.0, dimension=11)
-    assert 1.0 <= best.expected_loss / bound < 1.0 + 1e-6
-    assert change_set_bound(0.7, 1e-7, single=3.0, dimension=11) == pytest.approx(9.0 * bound)
-    with pytest.raises(ln.InvalidInput, match="single=0"):
-        change_set_bound(0.7, 1e-7, single=0.0, dimension=11)
+
+    def bound_of(single):
+        changes = ln.changes.ball(single, norm=1)
+        return set_lower_bound(changes, (11,), 0.7, 1e-7, Goal.of("squared"))
+
+    assert 1.0 <= best.expected_loss / bound_of(1.0) < 1.0 + 1e-6
+    assert bound_of(3.0) == pytest.approx(9.0 * bound_of(1.0))
+    with pytest.raises(ln.InvalidInput, match="radius=0"):
+        bound_of(0.0)

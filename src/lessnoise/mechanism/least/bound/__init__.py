@@ -5,7 +5,6 @@ from lessnoise.mechanism.least.bound.longer import count_of, longer, shortened, 
 from lessnoise.mechanism.least.bound.lower import lower_bound, quantile_exceeds
 from lessnoise.mechanism.least.bound.proof import LowerBound
 from lessnoise.mechanism.least.bound.scalar import (
-    change_set_bound,
     entries_bound,
     scalar_bound,
     scalar_quantile_bound,
@@ -14,7 +13,6 @@ from lessnoise.mechanism.least.bound.scalar import (
 __all__ = [
     "Guide",
     "LowerBound",
-    "change_set_bound",
     "count_of",
     "entries_bound",
     "longer",

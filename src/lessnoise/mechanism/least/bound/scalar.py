@@ -100,20 +100,6 @@ def scalar_quantile_bound(epsilon: float, delta: float, probability: float) -> f
         return points * points / 4.0 * (1.0 - 1e-15)
 
 
-def change_set_bound(epsilon: float, delta: float, single: float, dimension: int) -> float:
-    """No noise on ``dimension`` entries has a smaller E ||n||^2 where each entry alone may change by ``single``.
-
-    Each entry of the noise is noise for its own change, whatever the others are: independent of it or not.
-
-    >>> bound = change_set_bound(1.0, 1e-6, single=1.0, dimension=6)
-    >>> import lessnoise as ln
-    >>> f"{ln.geometric(epsilon=1.0, delta=1e-6, shape=6).expected_loss / bound:.5f}"
-    '1.00000'
-    """
-    single, dimension = validation.positive("single", single), validation.whole_number("dimension", dimension)
-    return scalar_bound(epsilon, delta) * single * single * dimension * (1.0 - 1e-15)
-
-
 @functools.lru_cache(maxsize=256)
 def _bound(epsilon: float, delta: float, order: int) -> float:
     if epsilon > _LARGEST:
