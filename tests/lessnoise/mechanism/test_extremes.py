@@ -151,7 +151,7 @@ def test_the_least_noise_of_a_vanishing_epsilon_is_nearly_uniform_in_a_ball(epsi
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "dimension"),
-    [(1e-300, 1e-200, 20), (1e-12, 1e-50, 20), (1e-12, 1e-200, 100), (1e-300, 0.999, 7), (1e5, 1e-200, 2000)],
+    [(1e-300, 1e-200, 20), (1e-12, 1e-200, 100), (1e-300, 0.999, 7), (1e5, 1e-200, 2000)],
 )
 def test_the_least_noise_of_extreme_targets_takes_bounded_work(epsilon, delta, dimension, monkeypatch):
     cells = []

@@ -201,9 +201,9 @@ def test_levels_of_laplace_noise_against_simulation_and_a_public_accountant(shif
 def test_an_attack_proves_part_of_the_privacy_loss_and_not_more():
     mechanism = ln.hb(epsilon=2.0, shape=4, branching=2)
     value, rng = np.zeros(4), np.random.default_rng(0)
-    report = ln.audit(mechanism, value, np.array([1.0, 0, 0, 0]), samples=24_000, rng=rng, progress=False, workers=1)
+    report = ln.audit(mechanism, value, np.array([1.0, 0, 0, 0]), samples=12_000, rng=rng, progress=False, workers=1)
     assert not report.refuted
-    assert 0.8 < report.epsilon <= 2.0
+    assert 0.7 < report.epsilon <= 2.0
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_curve_in_high_dimension(dimension):
 @pytest.mark.parametrize(("dimension", "epsilon"), [(1, 0.8), (2, 0.5), (4, 1.2)])
 def test_curve_by_sampling(dimension, epsilon):
     law = ln.Shells(dimension, (0.0, 1.0, 2.0, 3.5), ln_probabilities(dimension))
-    mean, error = oracle.delta_monte_carlo(law, noise_of(law, 20_000, 1), epsilon)
+    mean, error = oracle.delta_monte_carlo(law, noise_of(law, 6_000, 1), epsilon)
     assert abs(mean - ln.Mechanism("t", law, (dimension,), 1.0).delta(epsilon).middle) < 5 * error
 
 

@@ -118,7 +118,7 @@ def cost(law, dimension, order):
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 @given(
     dimension=st.sampled_from([1, 1, 2, 3, 4, 7, 20, 60, 300]),
     log_epsilon=st.floats(math.log(0.03), math.log(12.0)),
@@ -133,7 +133,7 @@ def test_no_valid_mechanism_is_below(dimension, log_epsilon, log_delta, order):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-6), (0.3, 1e-3), (1.0, 1e-6), (2.0, 1e-9), (6.0, 1e-5)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-6), (1.0, 1e-6), (6.0, 1e-5)])
 def test_line_against_truncated_staircase(epsilon, delta):
     best = line_stairs(epsilon, delta)
     bound = lower_bound(Problem(1, epsilon, delta, SQUARE), best, best.expected, limit=5.0)
@@ -404,7 +404,7 @@ def test_quantile_bound():
     quantile = gaussian.loss_quantile(0.9) ** 0.5
     proved = [
         q
-        for q in (0.8, 0.9, 1.3)
+        for q in (0.8, 1.3)
         if quantile_exceeds(Problem(200, 1.0, 1e-6, Ramp(q * quantile, 1.05 * q * quantile)), 0.9, None, limit=1.0)
     ]
     assert 0.8 in proved

