@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engines import arrays, arrow_tables, data_files, duck_groups, duck_sql
-from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed
+from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.engines.postgres import Postgres
 from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, ROW, TEXT, Grouped, Histogram
 
@@ -147,6 +147,7 @@ def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> st
         ids.add(kinds[-1][0])
         wanted_as = zip(where, typed(query, unit, _CASTS), fresh(query, unit), strict=True)
         taken = ", ".join(f"p{place}{cast} AS {name}" for place, cast, name in wanted_as)
+        taken = taken if wanted(query, unit) else "'' AS c0"  # rows alone
         every = ", ".join(f"p{place}" for place in range(len(columns)))
         source = f"read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
         selects.append(f"SELECT {taken} FROM {source}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines.duck_sql import axis_cell, inside, is_unicode, number, used_rows
+from lessnoise.engines.duck_sql import axis_cell, inside, number, used_rows
 from lessnoise.query import CLAMP, DROP, INTEGER, ONE
 
 if TYPE_CHECKING:
@@ -132,10 +132,9 @@ def _joined(query: Grouped, numbered: Mapping[str, str], source: str, connection
     for place, axis in enumerate(query.axes):
         if axis.keys is None:
             continue
-        keys = [(str(key), at) for at, key in enumerate(axis.keys) if not isinstance(key, str) or is_unicode(key)]
         table = {
-            "key": pyarrow.array([key for key, _ in keys], pyarrow.large_string()),
-            "place": pyarrow.array([at for _, at in keys], pyarrow.int32()),
+            "key": pyarrow.array(list(map(str, axis.keys)), pyarrow.large_string()),
+            "place": pyarrow.array(range(axis.size), pyarrow.int32()),
         }
         connection.register(f"keys{place}", pyarrow.table(table))
         column = numbered[axis.column]

@@ -160,12 +160,7 @@ def _columns(query: Query) -> list[str]:
 
 
 def _key(key: str | int) -> str | None:
-    """A literal, or None for what no column can hold: half a character, or a number that a double would round."""
+    """A literal, or None for a number that no column can hold: among doubles it would be rounded."""
     if isinstance(key, str):
-        return text(key) if is_unicode(key) else None
+        return text(key)
     return str(key) if -(2**63) <= key < 2**64 else None
-
-
-def is_unicode(key: str) -> bool:
-    """Whether it can be a value of a column: half of a surrogate pair cannot."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in key)
