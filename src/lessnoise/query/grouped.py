@@ -161,7 +161,7 @@ class Measure:
             missing = f"A row with NULL or NaN in {self.axis.column!r} adds nothing to its cells."
             return (missing, self.axis.outside_words)
         if self.bounds is None:
-            return ()
+            return ("Every row of a group is counted, whatever else it holds.",)
         return (
             f"A row with NULL or NaN in {self.column!r} adds nothing to its sums.",
             f"A value of {self.column!r} outside {self.bounds}, infinite ones too, is clipped to them.",
@@ -180,9 +180,8 @@ class Measure:
     def from_dict(cls, values: dict[str, Any]) -> Measure:
         """The inverse of :meth:`to_dict`."""
         given = validation.fields(values, ("kind",), "measure", ("column", "bounds", "degree", "axis"))
-        if given.get("axis") is not None:
-            given["axis"] = Axis.from_dict(given["axis"])
-        return cls(**given)
+        axis = given.get("axis")
+        return cls(**{**given, "axis": None if axis is None else Axis.from_dict(axis)})
 
 
 ROWS = Measure("rows")
