@@ -1,12 +1,14 @@
 """SQL for DuckDB: all measures of every group in one GROUP BY, bit for bit as ``Grouped.partial`` has them.
 
-Steps are whole numbers from the same operations on doubles as in NumPy: one subtraction, one division, one product with
-a power of two, and a cast that rounds half to even. Sums of whole numbers do not depend on their order.
+Steps are whole numbers from the same operations on doubles as in NumPy: one subtraction, one product, and a cast that
+rounds half to even. Sums of whole numbers do not depend on their order.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,13 +79,13 @@ def total(query: Grouped, found: Mapping[str, Any]) -> IntArray:
 
 def _cell(query: Grouped) -> str | None:
     """The number of a row's group."""
-    found = "0"
+    found = None
     for place, axis in enumerate(query.axes):
         part = f"k{place}.place" if axis.keys is not None else _place(axis, _value(query, axis.column))
         if part is None:
             return None
-        found = f"({found}) * {axis.size} + {part}"
-    return found
+        found = part if found is None else f"({found}) * {axis.size} + {part}"
+    return found or "0"
 
 
 def _place(axis: Axis, value: str) -> str | None:
@@ -155,14 +157,31 @@ def _steps(measure: Measure, value: str) -> str:
     What most rows need comes first: a CASE that all rows leave at once is quick.
     """
     assert measure.bounds is not None
-    low, high = map(number, measure.bounds)
-    origin, length = map(number, measure.scale)
+    low = number(measure.bounds[0])
+    origin, factor = map(number, measure.scale)
     lowest, highest = (int(each) for each in measure.steps(np.array(measure.bounds)))
-    inner = f"(({value} - {origin}) / {length} * {number(float(ONE))})::INTEGER"
     return (
-        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {inner} WHEN {value} < {low} THEN {lowest}::INTEGER "
-        f"WHEN NOT isnan({value}) THEN {highest}::INTEGER END"
+        f"CASE WHEN {_within(measure, value)} THEN (({value} - {origin}) * {factor})::INTEGER "
+        f"WHEN {value} < {low} THEN {lowest}::INTEGER WHEN NOT isnan({value}) THEN {highest}::INTEGER END"
     )
+
+
+def _within(measure: Measure, value: str) -> str:
+    """Whether a value need not be clipped: by its distance from the middle, as DuckDB is slow to compare doubles.
+
+    That lets in what is beyond the bounds by a rounding error. It may, if the steps there are those of the bound.
+    """
+    assert measure.bounds is not None
+    low, high = measure.bounds
+    origin, factor = measure.scale
+    middle = low + 0.5 * (high - low)
+    half = max(abs(low - middle), abs(high - middle))  # as rounding is monotone, no value between is farther
+    reach = Fraction(half) * (1 + Fraction(1, 2**52))
+    least, most = (float(Fraction(middle) + side * reach) for side in (-1, 1))
+    beyond = np.array([math.nextafter(least, -math.inf), math.nextafter(most, math.inf)])
+    if np.array_equal(np.rint((beyond - origin) * factor), measure.steps(np.array(measure.bounds))):
+        return f"abs({value} - {number(middle)}) <= {number(half)}"
+    return f"{value} BETWEEN {number(low)} AND {number(high)}"
 
 
 def _parts(measure: Measure, steps: str) -> list[str]:

@@ -109,18 +109,18 @@ class Measure:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """A clipped x has (x - first)/second * ONE steps, rounded half to even."""
+        """A clipped x has (x - first) * second steps, rounded half to even: a product is quicker than a division."""
         assert self.bounds is not None
         low, high = self.bounds
-        return (0.0, self.unit) if self.kind == "total" else (low, high - low)
+        return (0.0, ONE / self.unit) if self.kind == "total" else (low, ONE / (high - low))
 
     def steps(self, values: Array) -> IntArray:
         """The steps of each value, between -ONE and ONE; NaN has none, but gets a number."""
         assert self.bounds is not None
         low, high = self.bounds
-        origin, length = self.scale
+        origin, factor = self.scale
         clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
-        return np.asarray(np.rint((clipped - origin) / length * ONE), dtype=np.int64)
+        return np.asarray(np.rint((clipped - origin) * factor), dtype=np.int64)
 
     def parts(self, batch: Any, names: tuple[str, ...]) -> list[IntArray]:  # noqa: ANN401
         """Whole numbers of each row whose sums are all that :meth:`numbers` needs: of moments 1, s and s^2, rounded.

@@ -29,8 +29,8 @@ def added_by(measure, value):
         edges = measure.axis.cell_edges.tolist()
         return [int(a <= clipped < b or clipped == b == high) for a, b in pairwise(edges)]
     if measure.kind == "total":
-        return [round(clipped / max(abs(low), abs(high)) * ONE)]
-    t = round((clipped - low) / (high - low) * ONE)
+        return [round(clipped * (ONE / max(abs(low), abs(high))))]
+    t = round((clipped - low) * (ONE / (high - low)))
     if measure.degree == 1:
         return [ONE - t, t]
     first, last = ((2 * size * size + ONE) // (2 * ONE) for size in (ONE - t, t))  # rounded half up
@@ -71,7 +71,15 @@ def ties(rng, low, high):
     return [*found, *(rng.uniform(low - 1, high + 1) for _ in range(300))]
 
 
-@pytest.mark.parametrize("bounds", [((0, 1), (-1, 1)), ((0, 120_000), (-7.3, 1 / 3)), ((-1e-90, 3e-90), (2, 1e100))])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ((0, 1), (-1, 1)),
+        ((0, 120_000), (-7.3, 1 / 3)),
+        ((-1e-90, 3e-90), (2, 1e100)),
+        ((2**52, 2**52 + 70), (1e9, 1e9 + 1e-6)),
+    ],
+)
 def test_numpy_duckdb_and_plain_python_agree_bit_for_bit(bounds, monkeypatch):
     rng = generator(str(bounds))
     values = [value for low, high in bounds for value in ties(rng, low, high)]
