@@ -11,7 +11,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from lessnoise.query import ROW, Axis, Gram, Histogram, Mean, SecondMoments, Sum, Unit
+from lessnoise.query import ROW, ROWS, Axis, Gram, Grouped, Histogram, Mean, Measure, SecondMoments, Sum, Unit
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -112,10 +112,29 @@ class Frame:
             "gram": Gram([self.x, self.y], norm=2),
             "gram in a box": Gram([self.x, self.y], box=(-0.5, 0.8)),
             "moments": SecondMoments((self.x, self.y), 3.0),
+            "groups": Grouped((Axis(self.key, keys=[*TEXTS[:-1], "no such"]), self.halves), self.measures),
+            "rows": Grouped((), (ROWS,)),
         }
         if pa.types.is_integer(self.table.schema.field(self.x).type):
             found["codes"] = Histogram([Axis(self.x, keys=[2, 0, 300, 2**53 + 1, 2**63 - 1, 2**64 - 1, 2**130])])
         return found
+
+    @property
+    def halves(self):
+        """Groups by a number."""
+        return Axis(self.y, edges=[-1.0, 0.5, 2.0**53])
+
+    @property
+    def measures(self):
+        """Every kind of measure, of numbers on and around their bounds."""
+        return (
+            Measure("moments", self.x, (0, 0.7), 2),
+            Measure("moments", self.y, (-2, 1 / 3), 1),
+            Measure("total", self.x, (-3, 1)),
+            ROWS,
+            Measure("cells", axis=Axis(self.y, bounds=(0.1, 1.3), bins=128, outside="clamp")),
+            Measure("cells", axis=Axis(self.x, bounds=(0, 1), bins=3)),
+        )
 
     def arrays(self):
         """For the NumPy engine: what the values are, whatever the Arrow types."""

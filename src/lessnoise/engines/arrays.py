@@ -23,13 +23,15 @@ _MOST_AS_FLOAT = 2.0**53  # beyond it whole numbers have met already
 
 def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
     """Add up blocks of rows."""
-    if isinstance(data, np.ndarray):
+    if not wanted(query, unit):
+        data = {"": np.zeros(_rows(data), dtype=np.int8)}
+    elif isinstance(data, np.ndarray):
         columns = named(query, data, unit)
         only_numbers = data.dtype.kind in "biuf" and unit.id is None and set(query.kinds.values()) == {NUMBER}
         data = data.reshape(len(data), len(columns)) if only_numbers else columns
     elif not isinstance(data, Mapping):
-        raise InvalidInput(f"data of type {type(data).__name__} is not for engine='numpy': leave the engine out.")
-    if isinstance(data, Mapping):
+        raise _not_arrays(data)
+    if isinstance(data, Mapping) and wanted(query, unit):
         data = {name: np.asarray(values) for name, values in data.items()}
         _check(query, unit, data)
         data = {name: data[name] for name in wanted(query, unit)}
@@ -40,7 +42,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
     for start in range(0, rows, size):
         progress("rows", start, rows)
         part = slice(start, start + size)
-        block = data[part] if isinstance(data, np.ndarray) else {name: data[name][part] for name in query.columns}
+        block = data[part] if isinstance(data, np.ndarray) else {name: values[part] for name, values in data.items()}
         result = query.combine(result, partial(query, block))
     progress("rows", rows, rows)
     return result
@@ -56,7 +58,22 @@ def bounded(query: Query, data: Mapping[str, NDArray[Any]], unit: Unit) -> dict[
     kept = {name: values[known] for name, values in data.items()}
     order = [values + 0.0 if values.dtype.kind == "f" else values for values in (kept[n] for n in query.columns)]
     chosen = unit.chosen(kept[unit.id], order)
-    return {name: kept[name][chosen] for name in query.columns}
+    return {name: kept[name][chosen] for name in query.columns or (unit.id,)}
+
+
+def _rows(data: Any) -> int:  # noqa: ANN401
+    """How many rows there are, if no column is wanted."""
+    if isinstance(data, np.ndarray) and data.ndim:
+        return len(data)
+    if not isinstance(data, Mapping):
+        raise _not_arrays(data)
+    if not data:
+        raise InvalidInput("data has no columns, so that its rows cannot be counted: pass a table with one.")
+    return _length({name: np.asarray(values) for name, values in data.items()})
+
+
+def _not_arrays(data: Any) -> InvalidInput:  # noqa: ANN401
+    return InvalidInput(f"data of type {type(data).__name__} is not for engine='numpy': leave the engine out.")
 
 
 def named(query: Query, data: NDArray[Any], unit: Unit) -> dict[str, NDArray[Any]]:
@@ -80,13 +97,19 @@ def named(query: Query, data: NDArray[Any], unit: Unit) -> dict[str, NDArray[Any
 
 
 def _check(query: Query, unit: Unit, data: Mapping[str, NDArray[Any]]) -> None:
+    _length(data)
+    places(query, unit, list(data))
+    check_kinds(query, unit, [kind_of(data[name]) for name in wanted(query, unit)])
+
+
+def _length(data: Mapping[str, NDArray[Any]]) -> int:
+    """The one length of all columns."""
     lengths = {len(values) if values.ndim == 1 else -1 for values in data.values()}
     if len(lengths) > 1 or -1 in lengths:
         raise InvalidInput(
             "data has columns of different lengths or shapes: pass one-dimensional columns of one length."
         )
-    places(query, unit, list(data))
-    check_kinds(query, unit, [kind_of(data[name]) for name in wanted(query, unit)])
+    return lengths.pop()
 
 
 def kind_of(values: NDArray[Any]) -> tuple[str, str]:

@@ -48,7 +48,7 @@ def plain(batch: Any, where: Sequence[int], query: Query, unit: Unit) -> Any:  #
     import pyarrow
 
     names, kinds = wanted(query, unit), [*query.kinds.values(), TEXT]
-    columns = []
+    columns = [] if names else [_nothing(batch.num_rows)]
     for place, name, kind in zip(where, names, kinds, strict=False):
         column = batch.column(place)
         if pyarrow.types.is_dictionary(column.type):
@@ -100,6 +100,9 @@ def _batches(query: Query, data: Any, unit: Unit) -> tuple[Iterable[Any], Any, l
 
     package = type(data).__module__.split(".")[0]
     names = fresh(query, unit)
+    if not wanted(query, unit) and (rows := _rows(data, package)) is not None:
+        table = pyarrow.table([_nothing(rows)], names=names)
+        return table.to_batches(_ROWS), table.schema, [0]
     if isinstance(data, Mapping):
         present = list(data)
         columns = [data[present[place]] for place in places(query, unit, present)]
@@ -123,6 +126,28 @@ def _batches(query: Query, data: Any, unit: Unit) -> tuple[Iterable[Any], Any, l
     arrays = [arrow_array(column, name) for column, name in zip(columns, wanted(query, unit), strict=True)]
     table = pyarrow.table(arrays, names=names)
     return table.to_batches(_ROWS), table.schema, list(range(len(names)))
+
+
+def _nothing(rows: int) -> Any:  # noqa: ANN401
+    """A column that only tells how many rows there are."""
+    import pyarrow
+
+    return pyarrow.nulls(rows, pyarrow.large_string())
+
+
+def _rows(data: Any, package: str) -> int | None:  # noqa: ANN401
+    """The number of rows of what is in memory, without a look at a column; None of a stream."""
+    if isinstance(data, Mapping):
+        lengths = {len(column) for column in data.values()}
+        if len(lengths) != 1:
+            raise InvalidInput("data has no columns, or some of different lengths: pass columns of one length.")
+        return lengths.pop()
+    if package == "polars" and hasattr(data, "collect_schema"):
+        from polars import len as rows
+
+        return int(data.lazy().select(rows()).collect().item())
+    is_pandas = "pandas" in sys.modules and isinstance(data, sys.modules["pandas"].DataFrame)
+    return len(data) if is_pandas else None
 
 
 def _opened(data: Any) -> Any:  # noqa: ANN401

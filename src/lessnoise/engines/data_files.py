@@ -104,7 +104,8 @@ def read(piece: Piece, query: Query, unit: Unit) -> Iterator[Any]:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as opened:
-        table = opened.read_row_group(piece.group, columns=list(wanted(query, unit)))  # and what has such a prefix
+        taken = list(wanted(query, unit)) or [opened.schema_arrow.names[0]]
+        table = opened.read_row_group(piece.group, columns=taken)  # and what has such a prefix
     where = places(query, unit, table.column_names)
     for batch in table.to_batches():
         yield plain(batch, where, query, unit)

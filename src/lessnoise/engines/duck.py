@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.engines import arrays, arrow_tables, data_files, duck_sql
-from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed
+from lessnoise.engines import arrays, arrow_tables, data_files, duck_groups, duck_sql
+from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.engines.postgres import Postgres
-from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, ROW, TEXT, Histogram
+from lessnoise.query import INTEGER, NOTHING, NUMBER, OTHER, ROW, TEXT, Grouped, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +34,13 @@ _SETTINGS = {
     "python_enable_replacements": "false",  # a name in SQL is never a Python variable
     "autoinstall_known_extensions": "false",  # nothing is fetched
     # Statistics of a Parquet file say nothing of NaN, and may be wrong: DuckDB leaves out a test that "always" holds.
-    "disabled_optimizers": "'statistics_propagation,filter_pushdown'",
+    # The smallest and largest key of a join go the same way.
+    "disabled_optimizers": "'statistics_propagation,filter_pushdown,join_filter_pushdown'",
 }
 
 
 def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray:  # noqa: ANN401
-    """Counts as one GROUP BY; other queries as partial sums over Arrow batches."""
+    """Counts and measures of groups as one GROUP BY; other queries as partial sums over Arrow batches."""
     with contextlib.ExitStack() as stack:
         connection = _connected(data, stack)
         source = _source(connection, query, data, unit, stack)
@@ -47,6 +48,11 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
             counts = duck_sql.cell_counts(query, source, unit)
             if counts is not None:
                 return _grouped(connection, query, counts, progress)
+        if isinstance(query, Grouped):
+            sums = duck_groups.sums(query, source, unit, connection)
+            if sums is not None:
+                with _watched(connection, progress):
+                    return duck_groups.total(query, connection.execute(sums).fetchnumpy())
         return _streamed(connection, query, duck_sql.used_rows(query, source, unit), progress)
 
 
@@ -141,6 +147,7 @@ def _parquet(connection: Any, query: Query, found: list[Path], unit: Unit) -> st
         ids.add(kinds[-1][0])
         wanted_as = zip(where, typed(query, unit, _CASTS), fresh(query, unit), strict=True)
         taken = ", ".join(f"p{place}{cast} AS {name}" for place, cast, name in wanted_as)
+        taken = taken if wanted(query, unit) else "'' AS c0"  # rows alone
         every = ", ".join(f"p{place}" for place in range(len(columns)))
         source = f"read_parquet([{', '.join(of)}], hive_partitioning = false) AS file({every})"
         selects.append(f"SELECT {taken} FROM {source}")

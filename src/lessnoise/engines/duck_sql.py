@@ -50,20 +50,21 @@ def _(query: Gram) -> str:
 
 @counted.register
 def _(query: Histogram) -> str:
-    return " AND ".join(_inside(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True))
+    return " AND ".join(inside(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True))
 
 
 @counted.register
 def _(query: Grouped) -> str:
     places = dict(zip(query.columns, _columns(query), strict=True))
-    return " AND ".join(_inside(axis, places[axis.column]) for axis in query.axes) or "true"
+    return " AND ".join(inside(axis, places[axis.column]) for axis in query.axes) or "true"
 
 
 def _all_are(test: str, query: Query) -> str:
     return " AND ".join(f"{test}({column})" for column in _columns(query))
 
 
-def _inside(axis: Axis, value: str) -> str:
+def inside(axis: Axis, value: str) -> str:
+    """Whether a value lies in one of the cells."""
     if axis.keys is not None:
         keys = [literal for literal in map(_key, axis.keys) if literal is not None]
         return f"{value} IN ({', '.join(keys)})" if keys else "false"
@@ -75,7 +76,7 @@ def _inside(axis: Axis, value: str) -> str:
 
 def cell(query: Histogram) -> str | None:
     """The number of a row's cell among size + 1 per axis (the last edge may get its own), or None: count in NumPy."""
-    parts = [_cell(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True)]
+    parts = [axis_cell(axis, value) for axis, value in zip(query.axes, _columns(query), strict=True)]
     if any(part is None for part in parts):
         return None
     number_type = "INTEGER" if math.prod(size + 1 for size in query.shape) < 2**31 else "BIGINT"
@@ -85,7 +86,8 @@ def cell(query: Histogram) -> str | None:
     return total
 
 
-def _cell(axis: Axis, value: str) -> str | None:
+def axis_cell(axis: Axis, value: str) -> str | None:
+    """The cell of a value that lies in one; the last edge may get the number ``size``. None if there is no formula."""
     if axis.keys is not None:
         if axis.size > _MOST_BRANCHES:
             return None
@@ -115,25 +117,27 @@ def _search(value: str, edges: Sequence[float]) -> str:
     return between(0, len(edges) - 2)
 
 
-def used_rows(query: Query, source: str, unit: Unit) -> str:
+def used_rows(query: Query, source: str, unit: Unit, counts: str | None = None, also: Sequence[str] = ()) -> str:
     """A SELECT of the query's columns over the rows that count; at most k of each user, as in ``Unit.chosen``.
 
-    ``source`` is a SELECT of the columns c0, c1, ... and nothing else, the last of which names the user.
+    ``source`` is a SELECT of the columns c0, c1, ... and nothing else, the last of which names the user. With another
+    condition for the rows that count it may have further columns, which are taken ``also``.
     """
-    columns = ", ".join(_columns(query))
+    counts = counted(query) if counts is None else counts
+    columns = ", ".join([*_columns(query), *also])
     if unit.id is None:
-        return f"SELECT {columns} FROM ({source}) WHERE {counted(query)}"
+        return f"SELECT {columns} FROM ({source}) WHERE {counts}"
     user = f"c{len(query.columns)}"
     order = ", ".join(
-        f"{column} + 0e0" if kind == NUMBER else column  # -0 is 0
+        f"coalesce({column}, 'NaN'::DOUBLE) + 0e0" if kind == NUMBER else column  # NULL is NaN, and -0 is 0
         for column, kind in zip(_columns(query), query.kinds.values(), strict=True)
     )
     return f"""
         WITH counted AS (
             SELECT {columns}, {user},
                 count(*) OVER (PARTITION BY {user}) AS many,
-                row_number() OVER (PARTITION BY {user} ORDER BY {order}) - 1 AS place
-            FROM ({source}) WHERE {counted(query)} AND {user} IS NOT NULL),
+                row_number() OVER (PARTITION BY {user} ORDER BY {order or user}) - 1 AS place
+            FROM ({source}) WHERE {counts} AND {user} IS NOT NULL),
         ranked AS (
             SELECT {columns}, row_number() OVER (PARTITION BY {user} ORDER BY CASE
                 WHEN many > {unit.rows}

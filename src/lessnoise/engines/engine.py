@@ -67,7 +67,7 @@ def answer(
     report = progress or (lambda _label, _done, _total: None)
     chosen, used = _engine(data, engine), engine_name(data, engine)
     total = chosen.total(query, data, unit, report)
-    if not total.any() and _can_be_read_again(data):
+    if not total.any() and query.columns and _can_be_read_again(data):
         _refuse_empty_columns(chosen.total(Presence(query.columns, query.kinds), data, ROW, report), query)
     return query.answer_from(total, neighbours, unit, used)
 
@@ -130,23 +130,26 @@ def fresh(query: Query, unit: Unit) -> list[str]:
     From here on no name of the data's own is used, so that none can be taken for one of ours, differ by case only,
     or mean something to an engine.
     """
-    return [f"c{place}" for place in range(len(wanted(query, unit)))]
+    return [f"c{place}" for place in range(max(1, len(wanted(query, unit))))]
 
 
 def typed(query: Query, unit: Unit, types: Mapping[str, _T]) -> list[_T]:
-    """What stands for the kind of each wanted column; ids are texts."""
-    return [types[kind] for kind in query.kinds.values()] + ([] if unit.id is None else [types[TEXT]])
+    """What stands for the kind of each wanted column; ids are texts, and so is what only tells the number of rows."""
+    only_rows = unit.id is None and not query.kinds
+    return [types[kind] for kind in query.kinds.values()] + ([types[TEXT]] if only_rows or unit.id is not None else [])
 
 
 def places(query: Query, unit: Unit, present: Sequence[str]) -> list[int]:
-    """Where the wanted columns are among those that there are, by their exact names."""
+    """Where the wanted columns are among those that there are, by their exact names; the first if none is wanted."""
     names = wanted(query, unit)
+    if not names and not present:
+        raise InvalidInput("data has no columns, so that its rows cannot be counted: pass a table with one.")
     for name in names:
         if name not in present:
             raise unknown_column(name, present)
         if present.count(name) > 1:
             raise InvalidInput(f"column={name!r} is in the data {present.count(name)} times: give each its own name.")
-    return [present.index(name) for name in names]
+    return [present.index(name) for name in names] or [0]
 
 
 def check_kinds(query: Query, unit: Unit, found: Sequence[tuple[str, str]]) -> None:
@@ -164,7 +167,7 @@ def check_kinds(query: Query, unit: Unit, found: Sequence[tuple[str, str]]) -> N
 
 def partial(query: Query, batch: Any) -> IntArray:  # noqa: ANN401
     """The partial sum of a batch, in which Arrow columns have fresh names; huge entries are clipped without a word."""
-    if hasattr(batch, "rename_columns"):
+    if hasattr(batch, "rename_columns") and query.columns:
         batch = batch.rename_columns(list(query.columns))
     with np.errstate(over="ignore"):
         return query.partial(batch)

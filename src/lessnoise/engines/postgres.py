@@ -61,14 +61,15 @@ class Postgres:
                 source = self._source(cursor, query, unit)
                 casts = zip(fresh(query, unit), typed(query, unit, _CASTS), strict=True)
                 taken = [f"{name}{cast} AS {name}" for name, cast in casts]
+                if not wanted(query, unit):  # rows alone
+                    taken = ["''::pg_catalog.text AS c0"]
                 cursor.execute(f"SELECT {', '.join(taken)} FROM {source}")
                 reader = cursor.fetch_record_batch()
             import pyarrow
 
-            schema = pyarrow.schema(
-                field.with_name(n) for field, n in zip(reader.schema, wanted(query, unit), strict=True)
-            )
-            renamed = (batch.rename_columns(list(wanted(query, unit))) for batch in reader)
+            names = list(wanted(query, unit) or fresh(query, unit))
+            schema = pyarrow.schema(field.with_name(name) for field, name in zip(reader.schema, names, strict=True))
+            renamed = (batch.rename_columns(names) for batch in reader)
             yield pyarrow.RecordBatchReader.from_batches(schema, renamed)
 
     def _connected(self, dbapi: Any) -> Any:  # noqa: ANN401

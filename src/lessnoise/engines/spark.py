@@ -70,9 +70,9 @@ def _bounded(frame: Any, query: Query, unit: Unit) -> Any:  # noqa: ANN401
 
     *columns, user = map(f.col, fresh(query, unit))
     order = [
-        column + f.lit(0.0) if kind == NUMBER else column
+        f.coalesce(column, f.lit(float("nan"))) + f.lit(0.0) if kind == NUMBER else column  # NULL is NaN, and -0 is 0
         for column, kind in zip(columns, query.kinds.values(), strict=True)
-    ]
+    ] or [user]
     counted = frame.filter(user.isNotNull()).mapInArrow(_counted_rows(query, unit), frame.schema)
     everyone = Window.partitionBy(user)
     numbered = counted.withColumn("many", f.count("*").over(everyone)).withColumn(
@@ -81,7 +81,7 @@ def _bounded(frame: Any, query: Query, unit: Unit) -> Any:  # noqa: ANN401
     number = f.sha2(f.concat_ws("|", f.lit(unit.key), user, f.col("place").cast("string")), 256)
     drawn = f.when(f.col("many") > unit.rows, number)
     ranked = numbered.withColumn("chosen", f.row_number().over(everyone.orderBy(drawn)))
-    return ranked.filter(f.col("chosen") <= unit.rows).select(*columns)
+    return ranked.filter(f.col("chosen") <= unit.rows).select(*columns or [user])
 
 
 def _counted_rows(query: Query, unit: Unit) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -106,6 +106,10 @@ def _frame(query: Query, data: Any, unit: Unit) -> Any:  # noqa: ANN401
     where = places(query, unit, list(data.columns))
     check_kinds(query, unit, [(_kind(found[place]), found[place]) for place in where])
     renamed = data.toDF(*(f"p{place}" for place in range(len(found))))  # names may differ by case alone
+    if not wanted(query, unit):  # rows alone
+        from pyspark.sql import functions as f
+
+        return renamed.select(f.lit("").alias("c0"))
     wanted_as = zip(where, typed(query, unit, _TYPES), fresh(query, unit), strict=True)
     return renamed.select(*(_cast(renamed[f"p{at}"], found[at], new).alias(name) for at, new, name in wanted_as))
 

@@ -1,7 +1,7 @@
 """Queries: from records to an array to release, with its sensitivity."""
 
 from lessnoise.query.answer import Answer, Asked
-from lessnoise.query.axis import CLAMP, Axis
+from lessnoise.query.axis import CLAMP, DROP, Axis
 from lessnoise.query.base import Query, column_names, read_asked
 from lessnoise.query.columns import (
     INTEGER,
@@ -17,16 +17,18 @@ from lessnoise.query.columns import (
     wrong_kind,
 )
 from lessnoise.query.gram import Gram, SecondMoments
-from lessnoise.query.grouped import ROWS, Grouped, Measure
+from lessnoise.query.grouped import ONE, ROWS, Grouped, Measure
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
 from lessnoise.query.unit import ROW, Unit
 
 __all__ = [
     "CLAMP",
+    "DROP",
     "INTEGER",
     "NOTHING",
     "NUMBER",
+    "ONE",
     "OTHER",
     "ROW",
     "ROWS",

@@ -59,7 +59,7 @@ class Asked:
     def __str__(self) -> str:
         names = list(map(shown, self.query.columns[:_MOST_NAMES]))
         more = ", ..." if len(self.query.columns) > _MOST_NAMES else ""
-        return f"{type(self.query).__name__} of {', '.join(names)}{more}"
+        return f"{type(self.query).__name__} of {', '.join(names) or 'all rows'}{more}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,23 +9,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from lessnoise import validation
 from lessnoise._common import round_up, settle
 from lessnoise.changes import ball, counts
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
+from lessnoise.harmless import shown
 from lessnoise.query import columns, whole_sums
-from lessnoise.query.axis import Axis  # noqa: TC001
+from lessnoise.query.axis import Axis
 from lessnoise.query.base import Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lessnoise._common import Array, BoolArray, IntArray
     from lessnoise.changes import Changes
 
 _MOST_CELLS = 10**8
+_KINDS = ("rows", "moments", "total", "cells")
 BITS = 30  # 2^30 steps to a row's whole contribution: 2^33 rows fit in 63 bits, and 2^20 rows in a float
 ONE = 1 << BITS
 
@@ -35,8 +40,8 @@ class Measure:
     """What each row adds to its group: ``rows`` (1), ``moments`` of a degree, a ``total``, or the cell of an ``axis``.
 
     ``moments``: with t = (x - low)/(high - low), clipped to [0, 1], a row adds the Bernstein polynomials
-    C(d, i) t^i (1 - t)^(d - i), i = 0..d. They are never negative and add up to 1, so that the number of rows, the sum
-    of t, and for d = 2 the sum of t^2 come from one release whose l1 sensitivity is that of a count.
+    C(d, i) t^i (1 - t)^(d - i), i = 0..d, for d = 1 or 2. They are never negative and add up to 1, so that the number
+    of rows, the sum of t, and for d = 2 the sum of t^2 come from one release whose l1 sensitivity is that of a count.
     ``total``: x clipped to its bounds, over the larger of their sizes. Rows without a value add nothing.
     """
 
@@ -47,7 +52,20 @@ class Measure:
     axis: Axis | None = None
 
     def __post_init__(self) -> None:
+        validation.choice("kind", self.kind, _KINDS)
+        numeric = self.kind in ("moments", "total")
+        needed = {"column": numeric, "bounds": numeric, "axis": self.kind == "cells"}
+        for name, wanted in needed.items():
+            given = getattr(self, name)
+            if (given is not None) != wanted:
+                todo = "pass one" if wanted else "leave it out"
+                raise InvalidInput(f"{name}={shown(given)} of a measure of kind={self.kind!r}: {todo}.")
+        if type(self.degree) is not int or self.degree not in ((1, 2) if self.kind == "moments" else (0,)):
+            raise InvalidInput(
+                f"degree={shown(self.degree)} of a measure of kind={self.kind!r}: moments have 1 or 2, others none."
+            )
         if self.bounds is not None:
+            validation.text("column", self.column)
             settle(self, bounds=interval(f"bounds of {self.column!r}", self.bounds))
             whole_sums.grid_step(max(abs(self.bounds[0]), abs(self.bounds[1])), BITS)  # of ordinary size
 
@@ -75,32 +93,79 @@ class Measure:
         """What so many rows can do to the numbers of all groups, in the measure's own unit."""
         if self.whole:
             return counts(rows, neighbours=neighbours)
-        size = groups * self.width
-        sides = 1 if neighbours is Neighbours.ADD_REMOVE or size == 1 else 2  # out of one group and into another
-        # Each number of a row is rounded by half a step at most, and each sum to a float by less than 2^10 steps.
-        slack = Fraction(self.width * (1 + 2 * whole_sums.SPACING), 2 * ONE)
-        return ball(round_up(sides * rows * (1 + slack)), norm=1)
+        sides = Fraction(1)
+        if neighbours is Neighbours.REPLACE:  # out of one group and into another; or from one end to the other, or to 0
+            sides = Fraction(2) if groups * self.width > 1 else self._spread
+        # A row adds at most ONE steps in all; the way to floats moves each of its numbers by less than SPACING more.
+        slack = Fraction(self.width * whole_sums.SPACING, ONE)
+        return ball(round_up(rows * sides * (1 + slack)), norm=1)
+
+    @property
+    def _spread(self) -> Fraction:
+        """From the least to the most that a row can add, nothing included, in the measure's own unit."""
+        assert self.bounds is not None
+        low, high = map(Fraction, self.bounds)
+        return (max(high, Fraction(0)) - min(low, Fraction(0))) / Fraction(self.unit)
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """A clipped x has (x - first) * second steps, rounded half to even: a product is quicker than a division."""
+        assert self.bounds is not None
+        low, high = self.bounds
+        return (0.0, ONE / self.unit) if self.kind == "total" else (low, ONE / (high - low))
+
+    def steps(self, values: Array) -> IntArray:
+        """The steps of each value, between -ONE and ONE; NaN has none, but gets a number."""
+        assert self.bounds is not None
+        low, high = self.bounds
+        origin, factor = self.scale
+        clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
+        return np.asarray(np.rint((clipped - origin) * factor), dtype=np.int64)
+
+    def parts(self, batch: Any, names: tuple[str, ...]) -> list[IntArray]:  # noqa: ANN401
+        """Whole numbers of each row whose sums are all that :meth:`numbers` needs: of moments 1, s and s^2, rounded.
+
+        With s the steps of a value and q = s^2/ONE, rounded half up, a row adds ONE - s and s, or ONE - 2s + q,
+        2(s - q) and q. As s <= ONE, q is at most s, and ONE - 2s + q is (ONE - s)^2/ONE, rounded: none is negative,
+        and their sum is ONE exactly.
+        """
+        if self.kind == "rows":
+            return [np.ones(columns.length(batch), dtype=np.int64)]
+        assert self.column is not None
+        values = columns.numbers(batch, self.column, names)
+        present = ~np.isnan(values)
+        steps = self.steps(values) * present
+        if self.kind == "total":
+            return [steps]
+        found = [present.astype(np.int64), steps]
+        return found if self.degree == 1 else [*found, (steps * steps + ONE // 2) >> BITS]
+
+    def numbers(self, sums: Sequence[IntArray]) -> IntArray:
+        """The measure's numbers of each group, in steps, from the sums of the parts; one column for each."""
+        if self.kind != "moments":
+            return np.stack(sums, axis=-1)
+        if sums[0].size and int(sums[0].max()) >= 1 << (63 - BITS):
+            raise InvalidInput("the sums exceed 63 bits: query the data in parts and add the answers.")
+        # What leaves 64 bits half way comes back, as the results are within them.
+        made = [[ONE, -1], [0, 1]] if self.degree == 1 else [[ONE, -2, 1], [0, 2, -2], [0, 0, 1]]
+        return np.stack(sums, axis=-1) @ np.array(made, dtype=np.int64).T
 
     def added(self, batch: Any, names: tuple[str, ...]) -> IntArray:  # noqa: ANN401
         """For each row what it adds, in steps; of an axis the cell, or -1."""
-        if self.kind == "rows":
-            return np.ones((columns.length(batch), 1), dtype=np.int64)
+        return self.numbers(self.parts(batch, names)) if self.axis is None else self.axis.cells(batch, names)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Which rows add nothing and what is clipped, in words for a certificate."""
         if self.axis is not None:
-            return self.axis.cells(batch, names)
-        assert self.column is not None
-        assert self.bounds is not None
-        low, high = self.bounds
-        values = columns.numbers(batch, self.column, names)
-        missing = np.isnan(values)
-        clipped = np.clip(np.where(missing, low, values), low, high)
-        if self.kind == "total":
-            parts = [clipped / self.unit]
-        else:
-            t = np.clip((clipped - low) / (high - low), 0.0, 1.0)
-            parts = [math.comb(self.degree, i) * t**i * (1.0 - t) ** (self.degree - i) for i in range(self.degree + 1)]
-        steps = np.rint(np.stack(parts, axis=1) * ONE).astype(np.int64)
-        steps[missing] = 0
-        return np.clip(steps, -ONE, ONE)
+            missing = f"A row with NULL or NaN in {self.axis.column!r} adds nothing to its cells."
+            return (missing, self.axis.outside_words)
+        if self.bounds is None:
+            return ("Every row of a group is counted, whatever else it holds.",)
+        return (
+            f"A row with NULL or NaN in {self.column!r} adds nothing to its sums.",
+            f"A value of {self.column!r} outside {self.bounds}, infinite ones too, is clipped to them.",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -110,6 +175,13 @@ class Measure:
         if self.column is not None and self.bounds is not None:
             values |= {"column": self.column, "bounds": list(self.bounds)}
         return {**values, "degree": self.degree} if self.kind == "moments" else values
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Measure:
+        """The inverse of :meth:`to_dict`."""
+        given = validation.fields(values, ("kind",), "measure", ("column", "bounds", "degree", "axis"))
+        axis = given.get("axis")
+        return cls(**{**given, "axis": None if axis is None else Axis.from_dict(axis)})
 
 
 ROWS = Measure("rows")
@@ -130,8 +202,11 @@ class Grouped(Query):
 
     axes: tuple[Axis, ...]
     measures: tuple[Measure, ...]
+    kind = "grouped"
 
     def __post_init__(self) -> None:
+        if not self.measures:
+            raise InvalidInput("measures=() is empty: pass ROWS, say, to count the rows of each group.")
         if self.axes:
             column_names([axis.column for axis in self.axes], "group_by")
         if self.shape[0] * self.shape[1] > _MOST_CELLS:
@@ -195,15 +270,15 @@ class Grouped(Query):
         result = np.zeros((groups, width), dtype=np.int64)
         place = 0
         for measure in self.measures:
-            added = measure.added(batch, self.columns)
             part = result[:, place : place + measure.width]
             if measure.axis is not None:
-                both = kept & (added >= 0)
-                flat = np.bincount(cells[both] * measure.width + added[both], minlength=groups * measure.width)
+                found = measure.axis.cells(batch, self.columns)
+                both = kept & (found >= 0)
+                flat = np.bincount(cells[both] * measure.width + found[both], minlength=groups * measure.width)
                 part += flat.reshape(groups, measure.width)
             else:
-                for i in range(measure.width):  # exact: at most 2^22 rows of at most 2^30 steps
-                    part[:, i] += _summed(cells[kept], added[kept, i], groups)
+                added = measure.parts(batch, self.columns)
+                part += measure.numbers([_summed(cells[kept], steps[kept], groups) for steps in added])
             place += measure.width
         return result
 
@@ -233,10 +308,28 @@ class Grouped(Query):
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {
-            "query": "grouped",
+            "query": self.kind,
             "axes": [axis.to_dict() for axis in self.axes],
             "measures": [measure.to_dict() for measure in self.measures],
         }
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> Self:
+        """Measures of groups from their plain values."""
+        given = validation.fields(values, ("query", "axes", "measures"), "grouped query")
+        axes = () if given["axes"] == [] else validation.entries("axes", given["axes"])
+        return cls(
+            tuple(map(Axis.from_dict, axes)),
+            tuple(map(Measure.from_dict, validation.entries("measures", given["measures"]))),
+        )
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Which rows belong to no group, and which add nothing to a measure."""
+        found = []
+        for axis in self.axes:
+            found += [f"A row with NULL or NaN in {axis.column!r} is dropped.", axis.outside_words]
+        return tuple(dict.fromkeys([*found, *(rule for measure in self.measures for rule in measure.rules)]))
 
 
 def _summed(cells: IntArray, steps: IntArray, groups: int) -> IntArray:

@@ -224,10 +224,6 @@ class TableQuestion:
                 "rng= and ledger= do not go together: a seeded release is not private, so leave one of them out."
             )
         plan = self.plan(epsilon, delta, weights=weights, level=level)
-        if not plan.query.columns:
-            raise InvalidInput(
-                "aggregate=count() of all rows names no column to read: group by one, or ask for the mean of one, too."
-            )
         together = plan.composition
         guarantee = together.guarantee(plan.epsilon)
         if guarantee.delta > plan.delta:

@@ -106,7 +106,8 @@ def test_dask_gives_the_answers_of_numpy(tmp_path):
     with dask.config.set(scheduler="threads"):
         for users in ("texts", "numbers", "categories"):
             given = frame(rng, rows=40, users=users)
-            assert_alike(given, list(dask_sources(given, tmp_path)), rng, rng.sample(list(given.queries), 4), 1)
+            some = ["groups", "rows", *rng.sample(list(given.queries), 2)]
+            assert_alike(given, list(dask_sources(given, tmp_path)), rng, some, 1)
         written = [("dask, csv", as_csv(given, tmp_path), "dask")]
         assert_alike(of_csv(given), written, rng, ["grid", "sum"])
 
@@ -124,7 +125,8 @@ def test_spark_gives_the_answers_of_numpy(spark, tmp_path):
     rng = generator("spark")
     given = frame(rng, rows=40, kind="long decimal", users="texts")
     sources = list(spark_sources(spark, given, tmp_path))
-    assert_alike(given, sources, rng, ["keys", "moments"], 1)  # the latter is refused by a worker
+    assert_alike(given, sources, rng, ["keys", "groups", "moments"], 1)  # the last is refused by a worker
+    assert_alike(given, sources[:1], rng, ["rows"], 1)
     assert_alike(of_csv(given), [("spark, csv", as_csv(given, tmp_path), "spark")], rng, ["grid"])
     query, unit = Histogram([Axis("X", bounds=(0, 1), bins=1)]), Unit("lessnoise_rank", 1)
     rows = [(0.5, 0.9, "u", 1, str(place)) for place in range(50)]
@@ -152,7 +154,7 @@ def test_postgresql_gives_the_answers_of_numpy(postgres):
         given = frame(rng, rows=40, names=names, kind=kind, users=["texts", "numbers"][place % 2])
         fill(postgres, f"t{place}", frames.without_doubles(given.table))
         source = ("postgresql", Postgres(postgres, table=f"t{place}"), None)
-        assert_alike(given, [source], rng, rng.sample(list(given.queries), 5))
+        assert_alike(given, [source], rng, ["groups", "rows", *rng.sample(list(given.queries), 3)])
     twice = Postgres(postgres, select='SELECT 1.0::float8 AS x, 2.0::float8 AS "X", 3 AS y, 4 AS y -- and no more')
     assert answer(Sum(["X"], bounds=(0, 3)), twice).value.tolist() == [2.0]
     with pytest.raises(InvalidInput, match="column='y' is in the data 2 times"):
