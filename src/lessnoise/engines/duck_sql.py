@@ -125,9 +125,11 @@ def used_rows(query: Query, source: str, unit: Unit) -> str:
         return f"SELECT {columns} FROM ({source}) WHERE {counted(query)}"
     user = f"c{len(query.columns)}"
     order = ", ".join(
-        f"{column} + 0e0" if kind == NUMBER else column  # -0 is 0
+        f"coalesce({column}, 'nan'::DOUBLE) + 0e0" if kind == NUMBER else column  # -0 is 0
         for column, kind in zip(_columns(query), query.kinds.values(), strict=True)
     )
+    if unit.bounds_groups:
+        return _used_in_groups(query, source, unit, user, order)
     return f"""
         WITH counted AS (
             SELECT {columns}, {user},
@@ -140,6 +142,49 @@ def used_rows(query: Query, source: str, unit: Unit) -> str:
                 THEN sha256(concat_ws('|', {text(unit.key)}, {user}, place)) END) AS chosen
             FROM counted)
         SELECT {columns} FROM ranked WHERE chosen <= {unit.rows}"""
+
+
+def _used_in_groups(query: Query, source: str, unit: Unit, user: str, order: str) -> str:
+    """The same, in at most so many groups of each user, and at most so many rows in each of these."""
+    columns, key = ", ".join(_columns(query)), text(unit.key)
+    groups = ", ".join(_group_order(query)) or "1"
+    most, cap = unit.max_groups or (1 << 62), unit.max_rows_per_group or (1 << 62)
+    return f"""
+        WITH counted AS (
+            SELECT {columns}, {user}, dense_rank() OVER (PARTITION BY {user} ORDER BY {groups}) - 1 AS own
+            FROM ({source}) WHERE {counted(query)} AND {user} IS NOT NULL),
+        grouped AS (
+            SELECT *, dense_rank() OVER (
+                PARTITION BY {user} ORDER BY sha256(concat_ws('|', {key}, {user}, 'group', own))) AS drawn
+            FROM counted),
+        placed AS (
+            SELECT *, row_number() OVER (PARTITION BY {user} ORDER BY {order}) - 1 AS place
+            FROM grouped WHERE drawn <= {most}),
+        numbered AS (SELECT *, sha256(concat_ws('|', {key}, {user}, place)) AS number FROM placed),
+        capped AS (
+            SELECT *, row_number() OVER (PARTITION BY {user}, own ORDER BY number) AS among FROM numbered),
+        ranked AS (
+            SELECT {columns}, row_number() OVER (PARTITION BY {user} ORDER BY number) AS chosen
+            FROM capped WHERE among <= {cap})
+        SELECT {columns} FROM ranked WHERE chosen <= {unit.rows}"""
+
+
+@singledispatch
+def _group_order(query: Query) -> list[str]:
+    """What puts the groups of a user in order, as in ``Query.groups_of``: keys by value, cells by number."""
+    return []
+
+
+@_group_order.register
+def _(query: Histogram | Grouped) -> list[str]:
+    places = dict(zip(query.columns, _columns(query), strict=True))
+    return [places[axis.column] if axis.keys is not None else _place(axis, places[axis.column]) for axis in query.axes]
+
+
+def _place(axis: Axis, value: str) -> str:
+    """The cell of a value that has one; on the last edge that is the last cell."""
+    found = _cell(axis, value) or _search(value, axis.cell_edges.tolist())  # beyond the ends: the end cells
+    return f"least({found}, {axis.size - 1})"
 
 
 def cell_counts(query: Histogram, source: str, unit: Unit) -> str | None:

@@ -18,7 +18,7 @@ from lessnoise.changes import ball, counts
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns, whole_sums
-from lessnoise.query.axis import Axis  # noqa: TC001
+from lessnoise.query.axis import Axis, own_order
 from lessnoise.query.base import Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class Measure:
         assert self.bounds is not None
         return max(abs(self.bounds[0]), abs(self.bounds[1]))
 
-    def changes(self, groups: int, rows: int, neighbours: Neighbours) -> Changes:
-        """What so many rows can do to the numbers of all groups, in the measure's own unit."""
+    def changes(self, groups: int, rows: int, neighbours: Neighbours, per_group: int | None = None) -> Changes:
+        """What so many rows can do to the numbers of all groups, in the measure's own unit; so many in each group."""
         if self.whole:
-            return counts(rows, neighbours=neighbours)
+            return counts(rows, per_group if per_group is not None and per_group < rows else None, neighbours)
         size = groups * self.width
         sides = 1 if neighbours is Neighbours.ADD_REMOVE or size == 1 else 2  # out of one group and into another
         # Each number of a row is rounded by half a step at most, and each sum to a float by less than 2^10 steps.
@@ -179,6 +179,10 @@ class Grouped(Query):
     def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows that belong to a group."""
         return self._cells(batch) >= 0
+
+    def groups_of(self, batch: Any) -> IntArray:  # noqa: ANN401
+        """The group of each row that belongs to one."""
+        return own_order(self.axes, batch, self.columns)
 
     def _cells(self, batch: Any) -> IntArray:  # noqa: ANN401
         total = np.zeros(columns.length(batch), dtype=np.int64)
