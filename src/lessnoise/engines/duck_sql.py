@@ -6,7 +6,7 @@ import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lessnoise.query import CLAMP, NUMBER, Axis, Gram, Grouped, Histogram, Mean, Presence, SecondMoments
+from lessnoise.query import CLAMP, NUMBER, Axis, FoundKeys, Gram, Grouped, Histogram, Mean, Presence, SecondMoments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +57,13 @@ def _(query: Histogram) -> str:
 def _(query: Grouped) -> str:
     places = dict(zip(query.columns, _columns(query), strict=True))
     return " AND ".join(_inside(axis, places[axis.column]) for axis in query.axes) or "true"
+
+
+@counted.register
+def _(query: FoundKeys) -> str:
+    places = dict(zip(query.columns, _columns(query), strict=True))
+    tests = [(axis, places[axis.column]) for axis in query.axes]
+    return " AND ".join(f"{at} IS NOT NULL" if axis.column in query.found else _inside(axis, at) for axis, at in tests)
 
 
 def _all_are(test: str, query: Query) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from lessnoise.engines import data_files
 from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query import INTEGER, NUMBER, OTHER, ROW, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +45,14 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
         return _added(query, frame.mapInArrow(_partial_sums(query), "partial binary"))
 
 
+def distinct(query: Query, data: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+    """The different rows of the query's columns."""
+    require("pyspark.sql", "spark")
+    require("pyarrow", "spark")
+    with engine_errors("Spark", data):
+        return [tuple(row) for row in _frame(query, data, ROW).distinct().collect()]
+
+
 def _added(query: Query, parts: Any) -> IntArray:  # noqa: ANN401
     """Combine the partial sums as they arrive; large ones one partition at a time."""
     zero = query.zero()
@@ -71,7 +79,7 @@ def _bounded(frame: Any, query: Query, unit: Unit) -> Any:  # noqa: ANN401
 
     *columns, user = map(f.col, fresh(query, unit))
     order = [
-        column + f.lit(0.0) if kind == NUMBER else column
+        f.coalesce(column, f.lit(float("nan"))) + f.lit(0.0) if kind == NUMBER else column  # NULL is NaN, -0 is 0
         for column, kind in zip(columns, query.kinds.values(), strict=True)
     ]
     counted = frame.filter(user.isNotNull()).mapInArrow(_counted_rows(query, unit), _with_group(frame.schema))

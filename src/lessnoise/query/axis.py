@@ -150,7 +150,7 @@ def own_order(axes: Sequence[Axis], batch: Any, names: Sequence[str]) -> IntArra
         cells = axis.cells(batch, names)
         if axis.keys is not None:
             ranks = np.empty(axis.size, dtype=np.int64)
-            ranks[sorted(range(axis.size), key=axis.keys.__getitem__)] = np.arange(axis.size)  # type: ignore[arg-type]
+            ranks[sorted(range(axis.size), key=axis.keys.__getitem__)] = np.arange(axis.size)
             cells = ranks[cells]
         total = total * axis.size + cells
     return total

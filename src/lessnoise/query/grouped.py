@@ -60,8 +60,8 @@ class Measure:
 
     @property
     def whole(self) -> bool:
-        """Whether it counts rows."""
-        return self.kind in ("rows", "cells")
+        """Whether it counts rows, or users."""
+        return self.kind in ("rows", "cells", "users")
 
     @property
     def unit(self) -> float:
@@ -83,7 +83,7 @@ class Measure:
 
     def added(self, batch: Any, names: tuple[str, ...]) -> IntArray:  # noqa: ANN401
         """For each row what it adds, in steps; of an axis the cell, or -1."""
-        if self.kind == "rows":
+        if self.kind in ("rows", "users"):
             return np.ones((columns.length(batch), 1), dtype=np.int64)
         if self.axis is not None:
             return self.axis.cells(batch, names)
@@ -113,6 +113,8 @@ class Measure:
 
 
 ROWS = Measure("rows")
+USERS = Measure("users")
+"""Rows, if every user has at most one in a group: those of another choice of rows than the other measures have."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,10 @@ class Grouped(Query):
     def shape(self) -> tuple[int, int]:
         """Groups, and numbers of a group."""
         return self.groups, sum(measure.width for measure in self.measures)
+
+    def along(self, places: IntArray) -> list[IntArray]:
+        """Of some groups, the cell along each axis."""
+        return list(np.unravel_index(places, [axis.size for axis in self.axes])) if self.axes else []
 
     def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows that belong to a group."""

@@ -169,9 +169,8 @@ class Unit:
         many = np.flatnonzero(beyond[users])
         sequence = many[np.lexsort([column[many] for column in reversed(order)] + [users[many]])]
         starts = np.flatnonzero(np.diff(users[sequence], prepend=-1))
-        for block in np.split(sequence, starts[1:]):
-            if len(block):
-                kept.append(block[self._own(ids[block[0]], of[block])])
+        blocks = [block for block in np.split(sequence, starts[1:]) if len(block)]
+        kept += [block[self._own(ids[block[0]], of[block])] for block in blocks]
         return np.sort(np.concatenate(kept))
 
     def _own(self, user: object, groups: NDArray[np.int64]) -> NDArray[np.intp]:
