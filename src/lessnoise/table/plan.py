@@ -12,7 +12,7 @@ from lessnoise import validation
 from lessnoise.changes import counts
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
-from lessnoise.guarantees import Claim
+from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.mechanism import (
     Mechanism,
     draw_noise,
@@ -77,6 +77,13 @@ class Plan:
         """All releases together: what is paid."""
         return compose(*(part.mechanism for part in self.parts))
 
+    def known_guarantee(self, together: Composition) -> Guarantee:
+        """The target itself, where epsilons and deltas that add up prove it: quick; else what is computed."""
+        left = self.delta - together.delta_numeric(self.epsilon)
+        if left > 0.0 and together.within(self.epsilon, left):
+            return Guarantee(self.epsilon, self.delta, together.neighbours)
+        return together.guarantee(self.epsilon)
+
     def rows(self) -> list[dict[str, object]]:
         """What is released with which noise, one row for each measure."""
         found = []
@@ -135,7 +142,7 @@ def make_plan(
             groups = MOST_GROUPS if unknown else query.groups
             changes = _changes(measure, groups, unit, neighbours)
             build = _ended if unknown and measure == selecting else _pure if unknown else _simple if simple else _best
-            spent = 1.0 - 1e-9 if build is _ended else share  # all others are pure
+            spent = 0.99 if build is _ended else share  # all others are pure; the machine has the rest
             built = build(measure, (groups * measure.width,), changes, neighbours, epsilon * share, delta * spent)
             parts.append(Part(measure, tuple(one for one, _ in served), where, built))
         return Plan(query, tuple(parts), epsilon, delta, level)

@@ -261,7 +261,7 @@ class TableQuestion:
                 "aggregate=count() of all rows names no column to read: group by one, or ask for the mean of one, too."
             )
         together = plan.composition
-        guarantee = together.guarantee(plan.epsilon)
+        guarantee = plan.known_guarantee(together) if self.unknown else together.guarantee(plan.epsilon)
         if guarantee.delta > plan.delta:
             raise InvalidInput(
                 f"delta={plan.delta:g} is too small for epsilon={plan.epsilon:g}: all releases together have "
