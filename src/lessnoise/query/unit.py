@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OF_GROUPS = ("max_groups", "max_rows_per_group")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Unit:
     """The privacy unit: one row (``Unit()``), or one user, who is named by an id column and has at most k rows used.
 
@@ -117,6 +117,9 @@ class Unit:
         groups = "" if self.max_groups is None else f" in at most {self.max_groups} group{'s'[: self.max_groups > 1]}"
         cap = "" if self.max_rows_per_group is None else f", at most {self.max_rows_per_group} in a group"
         return f"one user by {shown(self.id)}, at most {self.rows} rows{groups} each{cap}"
+
+    def __repr__(self) -> str:
+        return f"Unit({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; the key stays behind."""

@@ -79,14 +79,8 @@ class Table:
             raise InvalidInput(
                 "group_by() names no column: pass one, such as group_by('city', keys=['Oslo', 'Bergen'])."
             )
-        named = keys if isinstance(keys, Mapping) else {} if keys is None else {by[0]: keys}
-        if keys is not None and not isinstance(keys, Mapping) and len(by) > 1:
-            raise InvalidInput(
-                f"keys of one column for {len(by)} columns: pass a mapping such as keys={{'city': ['Oslo', 'Bergen']}}."
-            )
-        for column in named:
-            if column not in by:
-                raise InvalidInput(f"keys for {shown(column)}, which is no column of group_by: name each column there.")
+        names = [validation.text("column", column) for column in by if not isinstance(column, Axis)]
+        named = _keys_by_column(names, len(by), keys)
         cells = {"bins": bins, "bounds": bounds, "edges": edges}
         axes: list[Axis | str] = []
         for column in by:
@@ -106,6 +100,25 @@ class Table:
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of all rows."""
         return TableGroups(self, ()).aggregate(*aggregates)
+
+
+def _keys_by_column(
+    names: Sequence[str], columns: int, keys: Sequence[Any] | Mapping[str, Sequence[Any]] | None
+) -> Mapping[str, Sequence[Any]]:
+    if keys is None:
+        return {}
+    if not isinstance(keys, Mapping):
+        if columns > 1:
+            raise InvalidInput(
+                f"keys of one column for {columns} columns: pass a mapping such as keys={{'city': ['Oslo', 'Bergen']}}."
+            )
+        if not names:
+            raise InvalidInput("keys= with an Axis, which has its own: pass the name of the column, or the axis alone.")
+        return {names[0]: keys}
+    for column in keys:
+        if column not in names:
+            raise InvalidInput(f"keys for {shown(column)}, which is no column of group_by: name each column there.")
+    return keys
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,9 +286,11 @@ class TableQuestion:
 
     def description(self) -> dict[str, Any]:
         """What was asked, of what, by which rules; plain values, ready for JSON."""
-        table = self.table
+        table, query = self.table, self.query.to_dict()
+        pairs = zip(self.axes, query["axes"], strict=True)
+        query["axes"] = [{"column": own, "keys": "private"} if isinstance(own, str) else axis for own, axis in pairs]
         return {
-            "query": self.query.to_dict(),
+            "query": query,
             "aggregates": [one.to_dict() for one in self.aggregates],
             "unit": table.unit.to_dict(),
             "neighbours": Neighbours.of(table.neighbours).value,

@@ -101,6 +101,7 @@ def test_a_key_of_one_unit_is_never_shown_and_one_of_two_with_less_than_delta():
         assert 0.0 < 1.0 - shown_law(part.mechanism.law, 2)[None] <= 1e-6
 
 
+@pytest.mark.slow
 def test_the_name_of_a_user_is_in_no_release():
     """All that a user can do: many rows under a key of the user's own. 10^5 selections at a large delta hide it."""
     rows = [(0, NAME)] * 40 + [(1 + i // 3, f"city {i % 3}") for i in range(600)]
@@ -212,6 +213,8 @@ def test_several_private_columns_are_the_combinations_that_occur():
     released = question(data, by=("city", "zone")).release(**TARGET)
     assert [(row["city"], row["zone"]) for row in released.rows] == [("x", 3), ("y", 3), ("y", 7)]
     assert "12345" not in json.dumps(released.certificate) + str(released)
+    assert released.certificate["query"]["axes"] == [{"column": n, "keys": "private"} for n in ("city", "zone")]
+    released.plot()
     assert released.columns[:2] == ("city", "zone")
     # Public and private: in any order, and the exact numbers are those of public keys.
     for by in (("city", "zone", "sex"), ("sex", "city", "zone"), ("zone", "sex", "city")):
@@ -278,6 +281,7 @@ def assert_same_on(source, frame, units=UNITS, engine=None):
         assert np.array_equal(*answers), unit
 
 
+@pytest.mark.slow
 def test_duckdb_finds_and_counts_the_same_keys(tmp_path):
     pytest.importorskip("duckdb")
     frame = mixed_frame()
@@ -303,6 +307,7 @@ def test_dask_finds_and_counts_the_same_keys():
 HOSTILE = ["$\\frac{$", "a\x00b", "'; DROP TABLE x; --", "\n", "\u202eevil", "=1+1", "🦊", "a" * 5000, "|", "<b>"]
 
 
+@pytest.mark.slow
 def test_hostile_keys_are_keys_like_others(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("duckdb")
@@ -355,6 +360,13 @@ def test_no_keys_at_all_of_any_kind():
     assert question(pandas.DataFrame({"city": np.array([], dtype=np.int64)})).release(**TARGET).rows == ()
 
 
+def test_a_duckdb_relation_is_read_as_often_as_it_takes():
+    duckdb = pytest.importorskip("duckdb")
+    relation = duckdb.sql("SELECT CASE WHEN range < 900 THEN 'x' ELSE 'rare' END AS city, range AS who FROM range(901)")
+    answer = question(relation, Unit("who", max_rows=2)).release(**TARGET)
+    assert [row["city"] for row in answer.rows] == ["x"]
+
+
 def test_what_cannot_be_asked_is_refused_before_the_data_is_read():
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"city": ["a"]})
@@ -368,6 +380,8 @@ def test_what_cannot_be_asked_is_refused_before_the_data_is_read():
         (lambda: nowhere.group_by("who").aggregate(ln.count()), "the column of users"),
         (lambda: nowhere.group_by("city", "city").aggregate(ln.count()), "names a column twice"),
         (lambda: nowhere.group_by("city", max_groups=0), "max_groups=0"),
+        (lambda: nowhere.group_by(["city"]), "column="),
+        (lambda: nowhere.group_by(Axis("city", keys=["a"]), keys=["b"]), "an Axis, which has its own"),
         (lambda: ln.Table("nowhere.parquet").group_by("city", max_groups=2), "max_groups=2 is for users"),
         (lambda: nowhere.group_by("city").aggregate(ln.count()).release(epsilon=1, delta=0), "delta=0"),
     ):
