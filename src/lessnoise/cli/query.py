@@ -21,7 +21,7 @@ from lessnoise.cli.options import (
     seeded,
 )
 from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
-from lessnoise.cli.question import asked, axes, listed
+from lessnoise.cli.question import asked, axes, listed, weights_of
 from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
@@ -59,6 +59,9 @@ def query(
     bins: Annotated[
         list[str] | None, typer.Option(help="Even cells of a column of numbers.", metavar="COLUMN:LOW:HIGH:N")
     ] = None,
+    edges: Annotated[
+        list[str] | None, typer.Option(help="Cells of a column of numbers between these.", metavar="COLUMN:A,B,C")
+    ] = None,
     count: Annotated[bool, typer.Option("--count", help="How many rows.")] = False,
     mean: Annotated[
         list[str] | None, typer.Option(help="Mean of a column, with public bounds.", metavar=_Column)
@@ -73,10 +76,23 @@ def query(
         list[str] | None,
         typer.Option(help="Quantiles of a column, such as age:0:120@0.25,0.5,0.75.", metavar=f"{_Column}@P,P"),
     ] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How much each statistic matters: count, means, sums, variances, quantiles, in this order.",
+            metavar="W,W",
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="How often an interval holds the true value.")] = 0.95,
     neighbours: NeighboursOption = "add/remove",
     unit: UnitOption = None,
     max_rows: MaxRows = None,
+    max_groups: Annotated[
+        int | None, typer.Option("--max-groups", help="Groups used of each user, chosen at random.")
+    ] = None,
+    max_rows_per_group: Annotated[
+        int | None, typer.Option("--max-rows-per-group", help="Rows used of each user in a group.")
+    ] = None,
     engine: EngineOption = None,
     table: TableOption = None,
     output_format: Annotated[
@@ -89,18 +105,19 @@ def query(
     partition: Partition = None,
     json: AsJson = False,
 ) -> None:
-    """Ask a table, in groups by public keys: writes the rows, certificate.json and answer.png, or nothing.
+    """Ask a table, in groups by public or private keys: writes the rows, certificate.json and answer.png, or nothing.
 
     Example: [bold]lessnoise query people.csv --by city --keys Oslo,Bergen --count --mean income:0:200000 --epsilon 1
     --delta 1e-6 --out private[/bold]
     """
     aggregates = asked(count, mean or (), total or (), variance or (), quantiles or ())
-    source = Table(data_source(data, table), Unit(unit, max_rows), neighbours, engine)
-    groups = axes(by or (), keys or (), bins or ())
+    protected = Unit(unit, max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
+    source = Table(data_source(data, table), protected, neighbours, engine)
+    groups, given = axes(by or (), keys or (), bins or (), edges or ()), weights_of(weights or ())
     found = TableGroups(source, ()) if not groups else source.group_by(*groups)
     question = found.aggregate(*aggregates)
     if plan:
-        _print_plan(question.prepare(epsilon, delta, level=level), json)
+        _print_plan(question.prepare(epsilon, delta, weights=given, level=level), json)
         return
     if out is None:
         raise InvalidInput("out=None: name a folder for the results with --out, or look at the noise with --plan.")
@@ -110,11 +127,12 @@ def query(
     check_apart(folder.outputs, ledger_files(ledger))
     budget = None if ledger is None else Ledger.open(ledger)
     with orderly(), collected_warnings() as warned:
-        job = question.prepare(epsilon, delta, level=level, ledger=budget, partition=partition, rng=seeded(seed))
+        paid = {"ledger": budget, "partition": partition, "rng": seeded(seed)}
+        job = question.prepare(epsilon, delta, weights=given, level=level, **paid)  # type: ignore[arg-type]
         trial = folder.contents(job.trial())  # a name that cannot be drawn or written shows here
         with progress_bar(quiet=json) as progress:
             answer = job.answer(progress)
-        if question.unknown is not None:
+        if question.unknown:
             trial = folder.contents(job.trial(answer))
         with folder.reserved(trial) as staged:
             if not json:

@@ -38,11 +38,15 @@ def asked(
     return found
 
 
-def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[Axis | str, ...]:
-    """The groups: for each column its keys or its cells; a single column without either has private keys.
+def axes(
+    by: Sequence[str], keys: Sequence[str], bins: Sequence[str], edges: Sequence[str] = ()
+) -> tuple[Axis | str, ...]:
+    """The groups: for each column its keys or its cells; a column without either has private keys.
 
     >>> [axis.size for axis in axes(["city", "age"], ["city=Oslo,Bergen"], ["age:0:120:12"])]
     [2, 12]
+    >>> axes(["city", "age"], [], [], ["age:0,18,65"])[0], axes(["age"], [], [], ["age:0,18,65"])[0].size
+    ('city', 2)
     """
     known: dict[str, Axis] = {}
     for text in keys:
@@ -58,15 +62,23 @@ def axes(by: Sequence[str], keys: Sequence[str], bins: Sequence[str]) -> tuple[A
         _once("bins", text, column, by, known)
         low, high = _numbers("bins", text, ends[:2], "age:0:120:12")
         known[column] = Axis(column, bounds=(low, high), bins=int(ends[2]))
-    if len(by) == 1 and not known:
-        return tuple(by)
-    for column in by:
-        if column not in known:
-            raise InvalidInput(
-                f"by={column!r} has no groups: add --keys with its keys, which must be public, or --bins, which takes "
-                "COLUMN:LOW:HIGH:N."
-            )
-    return tuple(known[column] for column in by)
+    for text in edges:
+        column, _, given = text.rpartition(":")
+        if not column:
+            raise _unread("edges", text, "age:0,18,65,120")
+        _once("edges", text, column, by, known)
+        known[column] = Axis(column, edges=tuple(_numbers("edges", text, given.split(","), "age:0,18,65,120")))
+    return tuple(known.get(column, column) for column in by)
+
+
+def weights_of(texts: Sequence[str]) -> list[float] | None:
+    """Numbers with commas between them, or given one by one; None if there are none.
+
+    >>> weights_of(["1,4", "2"])
+    [1.0, 4.0, 2.0]
+    """
+    words = [word for text in texts for word in text.split(",")]
+    return _numbers("weights", ",".join(words), words, "1,4,1") if words else None
 
 
 def listed(texts: Iterable[str]) -> list[str]:

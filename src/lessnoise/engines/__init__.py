@@ -5,7 +5,7 @@ Every engine does the same: drop the rows that do not count, choose a user's row
 """
 
 from lessnoise.engines.data_files import file_columns, found_files
-from lessnoise.engines.distinct import distinct_keys
+from lessnoise.engines.distinct import check_read_again, distinct_keys
 from lessnoise.engines.engine import ENGINES, answer, engine_errors, engine_name, require
 from lessnoise.engines.postgres import Postgres
 
@@ -13,6 +13,7 @@ __all__ = [
     "ENGINES",
     "Postgres",
     "answer",
+    "check_read_again",
     "distinct_keys",
     "engine_errors",
     "engine_name",

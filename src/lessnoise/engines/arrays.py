@@ -57,7 +57,7 @@ def bounded(query: Query, data: Mapping[str, NDArray[Any]], unit: Unit) -> dict[
         known &= np.array([not is_missing(user) for user in ids.tolist()], dtype=np.bool_)
     kept = {name: values[known] for name, values in data.items()}
     order = [values + 0.0 if values.dtype.kind == "f" else values for values in (kept[n] for n in query.columns)]
-    chosen = unit.chosen(kept[unit.id], order)
+    chosen = unit.chosen(kept[unit.id], order, query.groups_of(kept) if unit.bounds_groups else None)
     return {name: kept[name][chosen] for name in query.columns or (unit.id,)}
 
 

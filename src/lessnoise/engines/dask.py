@@ -11,7 +11,7 @@ from lessnoise.engines import arrow_tables, data_files
 from lessnoise.engines.arrays import bounded
 from lessnoise.engines.engine import engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query import INTEGER, NUMBER, TEXT, Query
+from lessnoise.query import INTEGER, NUMBER, ROW, TEXT, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,20 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
             sums = [dask.delayed(Query.sum_of)(query, sums[at : at + _FAN_IN]) for at in range(0, len(sums), _FAN_IN)]
         found: IntArray = dask.compute(sums[0])[0] if sums else query.zero()
         return found
+
+
+def distinct(query: Query, data: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+    """The different rows of the query's columns."""
+    dask, _ = require("dask", "dask"), require("dask.dataframe", "dask")
+    with engine_errors("Dask", data):
+        found: set[tuple[Any, ...]] = set()
+        return list(
+            found.union(*dask.compute(*(dask.delayed(_rows)(query, part) for part in _parts(query, data, ROW))))
+        )
+
+
+def _rows(query: Query, part: Any) -> set[tuple[Any, ...]]:  # noqa: ANN401
+    return {row for batch in _batches(query, part, ROW) for row in zip(*batch.to_pydict().values(), strict=True)}
 
 
 def _parts(query: Query, data: Any, unit: Unit) -> list[Any]:  # noqa: ANN401

@@ -56,13 +56,12 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
         return _streamed(connection, query, duck_sql.used_rows(query, source, unit), progress)
 
 
-def distinct(query: Query, data: Any) -> list[Any]:  # noqa: ANN401
-    """The different values of the query's one column."""
+def distinct(query: Query, data: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+    """The different rows of the query's columns."""
     with contextlib.ExitStack() as stack:
         connection = _connected(data, stack)
         source = _source(connection, query, data, ROW, stack)
-        rows = connection.execute(f"SELECT DISTINCT c0 FROM ({source}) WHERE c0 IS NOT NULL").fetchall()
-        return [row[0] for row in rows]
+        return list(connection.execute(f"SELECT DISTINCT {', '.join(fresh(query, ROW))} FROM ({source})").fetchall())
 
 
 def _connected(data: Any, stack: contextlib.ExitStack) -> Any:  # noqa: ANN401

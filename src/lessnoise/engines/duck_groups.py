@@ -186,7 +186,7 @@ def _within(measure: Measure, value: str) -> str:
 
 def _parts(measure: Measure, steps: str) -> list[str]:
     """The sums of :meth:`Measure.parts`."""
-    if measure.kind == "rows":
+    if measure.kind in ("rows", "users"):
         return ["count(*)"]
     if measure.kind == "total":
         return [f"sum({steps})"]

@@ -6,7 +6,7 @@ import math
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
-from lessnoise.query import CLAMP, NUMBER, Axis, Gram, Grouped, Histogram, Mean, Presence, SecondMoments
+from lessnoise.query import CLAMP, NUMBER, Axis, FoundKeys, Gram, Grouped, Histogram, Mean, Presence, SecondMoments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +57,13 @@ def _(query: Histogram) -> str:
 def _(query: Grouped) -> str:
     places = dict(zip(query.columns, _columns(query), strict=True))
     return " AND ".join(inside(axis, places[axis.column]) for axis in query.axes) or "true"
+
+
+@counted.register
+def _(query: FoundKeys) -> str:
+    places = dict(zip(query.columns, _columns(query), strict=True))
+    tests = [(axis, places[axis.column]) for axis in query.axes]
+    return " AND ".join(f"{at} IS NOT NULL" if axis.column in query.found else inside(axis, at) for axis, at in tests)
 
 
 def _all_are(test: str, query: Query) -> str:
@@ -132,6 +139,8 @@ def used_rows(query: Query, source: str, unit: Unit, counts: str | None = None, 
         f"coalesce({column}, 'NaN'::DOUBLE) + 0e0" if kind == NUMBER else column  # NULL is NaN, and -0 is 0
         for column, kind in zip(_columns(query), query.kinds.values(), strict=True)
     )
+    if unit.bounds_groups:
+        return _used_in_groups(query, source, unit, (user, order or user, counts, columns))
     return f"""
         WITH counted AS (
             SELECT {columns}, {user},
@@ -144,6 +153,49 @@ def used_rows(query: Query, source: str, unit: Unit, counts: str | None = None, 
                 THEN sha256(concat_ws('|', {text(unit.key)}, {user}, place)) END) AS chosen
             FROM counted)
         SELECT {columns} FROM ranked WHERE chosen <= {unit.rows}"""
+
+
+def _used_in_groups(query: Query, source: str, unit: Unit, words: tuple[str, str, str, str]) -> str:
+    """The same, in at most so many groups of each user, and at most so many rows in each of these."""
+    (user, order, counts, columns), key = words, text(unit.key)
+    groups = ", ".join(_group_order(query)) or "1"
+    most, cap = unit.max_groups or (1 << 62), unit.max_rows_per_group or (1 << 62)
+    return f"""
+        WITH counted AS (
+            SELECT {columns}, {user}, dense_rank() OVER (PARTITION BY {user} ORDER BY {groups}) - 1 AS own
+            FROM ({source}) WHERE {counts} AND {user} IS NOT NULL),
+        grouped AS (
+            SELECT *, dense_rank() OVER (
+                PARTITION BY {user} ORDER BY sha256(concat_ws('|', {key}, {user}, 'group', own))) AS drawn
+            FROM counted),
+        placed AS (
+            SELECT *, row_number() OVER (PARTITION BY {user} ORDER BY {order}) - 1 AS place
+            FROM grouped WHERE drawn <= {most}),
+        numbered AS (SELECT *, sha256(concat_ws('|', {key}, {user}, place)) AS number FROM placed),
+        capped AS (
+            SELECT *, row_number() OVER (PARTITION BY {user}, own ORDER BY number) AS among FROM numbered),
+        ranked AS (
+            SELECT {columns}, row_number() OVER (PARTITION BY {user} ORDER BY number) AS chosen
+            FROM capped WHERE among <= {cap})
+        SELECT {columns} FROM ranked WHERE chosen <= {unit.rows}"""
+
+
+@singledispatch
+def _group_order(query: Query) -> list[str]:
+    """What puts the groups of a user in order, as in ``Query.groups_of``: keys by value, cells by number."""
+    return []
+
+
+@_group_order.register
+def _(query: Histogram | Grouped) -> list[str]:
+    places = dict(zip(query.columns, _columns(query), strict=True))
+    return [places[axis.column] if axis.keys is not None else _place(axis, places[axis.column]) for axis in query.axes]
+
+
+def _place(axis: Axis, value: str) -> str:
+    """The cell of a value that has one; on the last edge that is the last cell."""
+    found = axis_cell(axis, value) or _search(value, axis.cell_edges.tolist())  # beyond the ends: the end cells
+    return f"least({found}, {axis.size - 1})"
 
 
 def cell_counts(query: Histogram, source: str, unit: Unit) -> str | None:

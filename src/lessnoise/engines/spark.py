@@ -13,7 +13,7 @@ import numpy as np
 from lessnoise.engines import data_files
 from lessnoise.engines.engine import check_kinds, engine_errors, fresh, partial, places, require, typed, wanted
 from lessnoise.errors import InvalidInput
-from lessnoise.query import INTEGER, NUMBER, OTHER, TEXT
+from lessnoise.query import INTEGER, NUMBER, OTHER, ROW, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,7 @@ _KINDS = {
     "string": TEXT,
 }
 _TYPES = {NUMBER: "double", INTEGER: "bigint", TEXT: "string"}
+_NO_LIMIT = 1 << 62
 _SMALL = 1 << 20  # partial sums up to this many entries are collected at once
 
 
@@ -42,6 +43,14 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
             frame = _bounded(frame, query, unit)
         progress("counting on Spark", 0, 0)
         return _added(query, frame.mapInArrow(_partial_sums(query), "partial binary"))
+
+
+def distinct(query: Query, data: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
+    """The different rows of the query's columns."""
+    require("pyspark.sql", "spark")
+    require("pyarrow", "spark")
+    with engine_errors("Spark", data):
+        return [tuple(row) for row in _frame(query, data, ROW).distinct().collect()]
 
 
 def _added(query: Query, parts: Any) -> IntArray:  # noqa: ANN401
@@ -73,15 +82,32 @@ def _bounded(frame: Any, query: Query, unit: Unit) -> Any:  # noqa: ANN401
         f.coalesce(column, f.lit(float("nan"))) + f.lit(0.0) if kind == NUMBER else column  # NULL is NaN, and -0 is 0
         for column, kind in zip(columns, query.kinds.values(), strict=True)
     ] or [user]
-    counted = frame.filter(user.isNotNull()).mapInArrow(_counted_rows(query, unit), frame.schema)
+    counted = frame.filter(user.isNotNull()).mapInArrow(_counted_rows(query, unit), _with_group(frame.schema))
     everyone = Window.partitionBy(user)
-    numbered = counted.withColumn("many", f.count("*").over(everyone)).withColumn(
-        "place", f.row_number().over(everyone.orderBy(*order)) - 1
-    )
     number = f.sha2(f.concat_ws("|", f.lit(unit.key), user, f.col("place").cast("string")), 256)
-    drawn = f.when(f.col("many") > unit.rows, number)
-    ranked = numbered.withColumn("chosen", f.row_number().over(everyone.orderBy(drawn)))
+    if unit.bounds_groups:
+        own = f.dense_rank().over(everyone.orderBy("own")) - 1
+        drawn = f.sha2(f.concat_ws("|", f.lit(unit.key), user, f.lit("group"), own.cast("string")), 256)
+        counted = counted.withColumn("drawn", drawn)
+        counted = counted.withColumn("drawn", f.dense_rank().over(everyone.orderBy("drawn")))
+        counted = counted.filter(f.col("drawn") <= (unit.max_groups or _NO_LIMIT))
+    placed = counted.withColumn("place", f.row_number().over(everyone.orderBy(*order)) - 1)
+    if unit.bounds_groups:
+        placed = placed.withColumn("number", number)
+        among = f.row_number().over(Window.partitionBy(user, f.col("own")).orderBy("number"))
+        placed = placed.withColumn("among", among).filter(f.col("among") <= (unit.max_rows_per_group or _NO_LIMIT))
+    else:
+        many = f.count("*").over(everyone)
+        placed = placed.withColumn("many", many).withColumn("number", f.when(f.col("many") > unit.rows, number))
+    ranked = placed.withColumn("chosen", f.row_number().over(everyone.orderBy("number")))
     return ranked.filter(f.col("chosen") <= unit.rows).select(*columns or [user])
+
+
+def _with_group(schema: Any) -> Any:  # noqa: ANN401
+    """The columns of the rows, and the number of a row's group."""
+    from pyspark.sql.types import LongType, StructType
+
+    return StructType(list(schema.fields)).add("own", LongType())
 
 
 def _counted_rows(query: Query, unit: Unit) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -91,7 +117,10 @@ def _counted_rows(query: Query, unit: Unit) -> Callable[[Iterator[Any]], Iterato
         import pyarrow
 
         for batch in batches:
-            yield batch.filter(pyarrow.array(query.valid(batch.rename_columns(names))))
+            kept = batch.filter(pyarrow.array(query.valid(batch.rename_columns(names))))
+            groups = query.groups_of(kept.rename_columns(names)) if unit.bounds_groups else None
+            own = np.zeros(kept.num_rows, dtype=np.int64) if groups is None else groups
+            yield pyarrow.RecordBatch.from_arrays([*kept.columns, pyarrow.array(own)], [*kept.schema.names, "own"])
 
     return keep
 

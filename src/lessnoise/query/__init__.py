@@ -16,8 +16,9 @@ from lessnoise.query.columns import (
     unknown_column,
     wrong_kind,
 )
+from lessnoise.query.found_keys import FoundKeys
 from lessnoise.query.gram import Gram, SecondMoments
-from lessnoise.query.grouped import ONE, ROWS, Grouped, Measure
+from lessnoise.query.grouped import ONE, ROWS, USERS, Grouped, Measure
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
 from lessnoise.query.unit import ROW, Unit
@@ -33,9 +34,11 @@ __all__ = [
     "ROW",
     "ROWS",
     "TEXT",
+    "USERS",
     "Answer",
     "Asked",
     "Axis",
+    "FoundKeys",
     "Gram",
     "Grouped",
     "Histogram",

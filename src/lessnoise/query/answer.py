@@ -10,7 +10,6 @@ from lessnoise._later import later
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism import BEST
-from lessnoise.query.unit import Unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism import Request
     from lessnoise.query.base import Query
+    from lessnoise.query.unit import Unit
     from lessnoise.release import Release
 
 _MOST_NAMES = 3
@@ -92,7 +92,7 @@ class Answer(Shown):
     @property
     def asked(self) -> Asked:
         """What was asked; the key that chose rows of users stays behind."""
-        return Asked(self.query, self.neighbours, Unit(self.unit.id, self.unit.max_rows), self.engine)
+        return Asked(self.query, self.neighbours, self.unit.without_key, self.engine)
 
     @property
     def changes(self) -> Changes:

@@ -140,6 +140,22 @@ class Axis:
         return cls(**validation.fields(values, ("column",), "axis", optional))
 
 
+def own_order(axes: Sequence[Axis], batch: Any, names: Sequence[str]) -> IntArray:  # noqa: ANN401
+    """For each row that has cells a number for its group: the same order in any list of keys that has the row's own.
+
+    So a user's choice of groups does not depend on which keys others have, nor on the order of a list of keys.
+    """
+    total = np.zeros(columns.length(batch), dtype=np.int64)
+    for axis in axes:
+        cells = axis.cells(batch, names)
+        if axis.keys is not None:
+            ranks = np.empty(axis.size, dtype=np.int64)
+            ranks[sorted(range(axis.size), key=axis.keys.__getitem__)] = np.arange(axis.size)
+            cells = ranks[cells]
+        total = total * axis.size + cells
+    return total
+
+
 @dataclass(frozen=True)
 class EvenRule:
     """floor((x - low) * factor + shift) in floating point: the cell of every float x, up to the last edge.

@@ -13,7 +13,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise._common import round_up
 from lessnoise._later import later
-from lessnoise.changes import ball
+from lessnoise.changes import Counts, ball, counts
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -105,6 +105,17 @@ class Query(ABC):
         """The set of changes by so many rows, if more is known of it than its largest norms."""
         return None
 
+    def groups_of(self, batch: Any) -> IntArray | None:  # noqa: ANN401
+        """The group of each row that counts, in the order of keys or cells; None: there are no groups."""
+        return None
+
+    def _changes_by(self, neighbours: Neighbours, unit: Unit) -> Changes | None:
+        """The set for one unit: of rows in cells, each cell gets at most as many as the unit has in a group."""
+        known = self.known_changes(neighbours, unit.rows)
+        if isinstance(known, Counts) and unit.per_group < unit.rows:
+            return counts(unit.rows, unit.per_group, neighbours)
+        return known
+
     def changes(self, neighbours: Neighbours | str = Neighbours.ADD_REMOVE, unit: Unit = ROW) -> Changes:
         """What one unit can do to the value: the set of all changes; an l2 ball if no more is known.
 
@@ -113,7 +124,7 @@ class Query(ABC):
         >>> print(query.changes(unit=Unit("driver", max_rows=3)))
         at most 3 rows, add/remove
         """
-        known = self.known_changes(Neighbours.of(neighbours), unit.rows)
+        known = self._changes_by(Neighbours.of(neighbours), unit)
         return ball(self.norms(neighbours, unit).l2) if known is None else known
 
     @abstractmethod
@@ -186,7 +197,7 @@ class Query(ABC):
     ) -> Request:
         """What a mechanism for this query must do, whatever the data; ``options`` are further fields of the request."""
         norms, relation = self.norms(neighbours, unit), Neighbours.of(neighbours)
-        changes = self.known_changes(relation, unit.rows)
+        changes = self._changes_by(relation, unit)
         if changes is not None:
             given = {"counts": self.counts, "changes": changes, **options}
             return Request(epsilon, delta, None, self.shape, relation, **given)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 from lessnoise.query import columns, whole_sums
-from lessnoise.query.axis import Axis
+from lessnoise.query.axis import Axis, own_order
 from lessnoise.query.base import Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lessnoise.changes import Changes
 
 _MOST_CELLS = 10**8
-_KINDS = ("rows", "moments", "total", "cells")
+_KINDS = ("rows", "users", "moments", "total", "cells")
 BITS = 30  # 2^30 steps to a row's whole contribution: 2^33 rows fit in 63 bits, and 2^20 rows in a float
 ONE = 1 << BITS
 
@@ -78,8 +78,8 @@ class Measure:
 
     @property
     def whole(self) -> bool:
-        """Whether it counts rows."""
-        return self.kind in ("rows", "cells")
+        """Whether it counts rows, or users."""
+        return self.kind in ("rows", "cells", "users")
 
     @property
     def unit(self) -> float:
@@ -89,10 +89,10 @@ class Measure:
         assert self.bounds is not None
         return max(abs(self.bounds[0]), abs(self.bounds[1]))
 
-    def changes(self, groups: int, rows: int, neighbours: Neighbours) -> Changes:
-        """What so many rows can do to the numbers of all groups, in the measure's own unit."""
+    def changes(self, groups: int, rows: int, neighbours: Neighbours, per_group: int | None = None) -> Changes:
+        """What so many rows can do to the numbers of all groups, in the measure's own unit; so many in each group."""
         if self.whole:
-            return counts(rows, neighbours=neighbours)
+            return counts(rows, per_group if per_group is not None and per_group < rows else None, neighbours)
         sides = Fraction(1)
         if neighbours is Neighbours.REPLACE:  # out of one group and into another; or from one end to the other, or to 0
             sides = Fraction(2) if groups * self.width > 1 else self._spread
@@ -129,7 +129,7 @@ class Measure:
         2(s - q) and q. As s <= ONE, q is at most s, and ONE - 2s + q is (ONE - s)^2/ONE, rounded: none is negative,
         and their sum is ONE exactly.
         """
-        if self.kind == "rows":
+        if self.kind in ("rows", "users"):
             return [np.ones(columns.length(batch), dtype=np.int64)]
         assert self.column is not None
         values = columns.numbers(batch, self.column, names)
@@ -185,6 +185,8 @@ class Measure:
 
 
 ROWS = Measure("rows")
+USERS = Measure("users")
+"""Rows, if every user has at most one in a group: those of another choice of rows than the other measures have."""
 
 
 @dataclass(frozen=True)
@@ -251,9 +253,17 @@ class Grouped(Query):
         """Groups, and numbers of a group."""
         return self.groups, sum(measure.width for measure in self.measures)
 
+    def along(self, places: IntArray) -> list[IntArray]:
+        """Of some groups, the cell along each axis."""
+        return list(np.unravel_index(places, [axis.size for axis in self.axes])) if self.axes else []
+
     def valid(self, batch: Any) -> BoolArray:  # noqa: ANN401
         """Rows that belong to a group."""
         return self._cells(batch) >= 0
+
+    def groups_of(self, batch: Any) -> IntArray:  # noqa: ANN401
+        """The group of each row that belongs to one."""
+        return own_order(self.axes, batch, self.columns)
 
     def _cells(self, batch: Any) -> IntArray:  # noqa: ANN401
         total = np.zeros(columns.length(batch), dtype=np.int64)

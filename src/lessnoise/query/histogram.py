@@ -14,7 +14,7 @@ from lessnoise.changes import counts
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import columns
-from lessnoise.query.axis import Axis
+from lessnoise.query.axis import Axis, own_order
 from lessnoise.query.base import MISSING_DROPPED, Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
@@ -107,6 +107,10 @@ class Histogram(Query):
         cells = self._cells(batch)
         counted = np.bincount(cells[cells >= 0], minlength=math.prod(self.shape))
         return counted.astype(np.int64, copy=False).reshape(self.shape)
+
+    def groups_of(self, batch: Any) -> IntArray:  # noqa: ANN401
+        """Its cell."""
+        return own_order(self.axes, batch, self.columns)
 
     def finish(self, total: IntArray) -> Array:
         """Counts as floats."""

@@ -153,11 +153,3 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) and value.isprintable() else shown(value)
-
-
-def labels(groups: Sequence[tuple[str, Sequence[object]]]) -> list[dict[str, object]]:
-    """For each group, in C order, its place along every axis, by column."""
-    found: list[dict[str, object]] = [{}]
-    for column, places in groups:
-        found = [{**known, column: place} for known in found for place in places]
-    return found

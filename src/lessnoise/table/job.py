@@ -14,20 +14,21 @@ from lessnoise.engines import distinct_keys
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import Geometric
 from lessnoise.noise import Stream
-from lessnoise.query import ROWS
+from lessnoise.query import ROWS, USERS, Grouped
 from lessnoise.release import Certificate, Payment
-from lessnoise.table.answer import STATISTIC, TableAnswer, labels
+from lessnoise.table.answer import STATISTIC, TableAnswer
 from lessnoise.table.intervals import interval
 from lessnoise.table.plan import MOST_GROUPS, serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lessnoise._common import Array, Progress
+    from lessnoise._common import Array, IntArray, Progress
     from lessnoise.composition import Composition
     from lessnoise.guarantees import Guarantee
     from lessnoise.ledger import Ledger
-    from lessnoise.query import Answer, Axis
+    from lessnoise.mechanism import Mechanism
+    from lessnoise.query import Answer, Axis, Query, Unit
     from lessnoise.table.aggregates import Aggregate
     from lessnoise.table.plan import Part, Plan
     from lessnoise.table.table import TableQuestion
@@ -48,26 +49,43 @@ class Job:
     rng: np.random.Generator | None = None
 
     def answer(self, progress: Progress | None = None) -> Answer:
-        """The true numbers: the data is read here, once; for private keys twice."""
-        table, query = self.question.table, self.plan.query
-        if self.question.unknown is not None:
+        """The true numbers: the data is read here, once; for private keys twice, or thrice if they are users'."""
+        table = self.question.table
+        query: Grouped | None = self.plan.query
+        if self.question.unknown:
             keys = distinct_keys(self.question.unknown, table.data, table.engine)
-            if len(keys) > MOST_GROUPS:
-                raise InvalidInput(f"keys=None: there are more than {MOST_GROUPS} keys; pass public ones.")
-            query = self.question.with_keys(keys or ("0",))
-        return query.answer(
-            table.data, neighbours=table.neighbours, unit=table.unit, engine=table.engine, progress=progress
-        )
+            try:
+                query = self.question.with_keys(keys)
+            except InvalidInput:  # it may quote keys, or tell how many there are
+                query = None
+            if query is None or query.groups > MOST_GROUPS:
+                raise InvalidInput("keys=None: there are more keys than can be counted; pass public ones.")
+
+        def read(part: Grouped, unit: Unit) -> Answer:
+            return part.answer(
+                table.data, neighbours=table.neighbours, unit=unit, engine=table.engine, progress=progress
+            )
+
+        assert query is not None
+        if USERS not in query.measures:
+            return read(query, table.unit)
+        found = read(dataclasses.replace(query, measures=query.measures[:-1]), table.unit)
+        users = read(dataclasses.replace(query, measures=(USERS,)), table.unit.once_a_group)
+        value = np.hstack([found.value, users.value])
+        value.setflags(write=False)
+        return dataclasses.replace(found, value=value, query=query)
 
     def release(self, answer: Answer) -> TableAnswer:
         """Pay, and release every statistic with its interval."""
-        groups, private_keys = _groups(answer.query), self.question.unknown is not None
+        private_keys = bool(self.question.unknown)
+        groups = [] if private_keys else _groups(answer.query)
         # What takes time and memory comes before the payment, where the number of groups is known.
         noise = [] if private_keys else self._noise(self.plan.parts, len(groups))
         with Payment(self.ledger) as payment:
             payment.spend(self.composition, self.partition)
             if private_keys:
-                released, groups = _selected(self.plan, answer.value, groups, self.rng)
+                released, kept = _selected(self.plan, answer.value, self.rng)
+                groups = _groups(answer.query, kept)
                 noise = self._noise([part for part, *_ in released], len(groups))
             else:
                 released = [(part, *_released(part, answer.value, self.rng)) for part in self.plan.parts]
@@ -80,7 +98,10 @@ class Job:
 
     def trial(self, answer: Answer | None = None) -> TableAnswer:
         """As long as a release of this plan and as hard to draw, with made-up numbers; private keys need the answer."""
-        groups = _groups(self.plan.query if answer is None else answer.query)
+        if answer is None or not self.question.unknown:
+            groups = _groups(self.plan.query)
+        else:  # those that may be shown
+            groups = _groups(answer.query, np.flatnonzero(answer.value[:, _selecting(self.plan).where][:, 0] > 1))
         rng, found = np.random.default_rng(0), {}
         for one in self.question.aggregates:
             middle, below, above = 1e6 * rng.standard_normal((3, len(groups), len(one.names)))
@@ -131,33 +152,57 @@ def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tupl
     return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
 
 
-def _selected(
-    plan: Plan, value: Array, groups: list[dict[str, object]], rng: np.random.Generator | None
-) -> tuple[list[tuple[Part, Array, Certificate]], list[dict[str, object]]]:
-    """The keys whose noisy count is beyond all that noise can make of nothing, and what is released of them.
+def _selecting(plan: Plan) -> Part:
+    """The part by which groups with private keys are selected: the number of users, or that of rows."""
+    return next((part for part in plan.parts if part.measure == USERS), None) or next(
+        part for part in plan.parts if part.measure == ROWS
+    )
 
-    A key that nobody has would stay below with certainty, so that it makes no difference that it gets no noise.
+
+def _selected(
+    plan: Plan, value: Array, rng: np.random.Generator | None
+) -> tuple[list[tuple[Part, Array, Certificate]], IntArray]:
+    """The groups whose noisy number of units is beyond all that noise can make of a single unit; what they release.
+
+    The noise is at most K + 1, and one unit counts at most once in a group: 1 + noise is never above K + 2, so that a
+    key that only one unit has is never shown. A key that nobody has would stay below, too, so that it makes no
+    difference that it gets no noise: it is as if every key that there can be had its own, and what is shown followed
+    from the noisy numbers alone. These, of at most g groups that change by 1, have the curve of the plan's mechanism.
     """
-    counting = next(part for part in plan.parts if part.measure == ROWS)
+    counting = _selecting(plan)
     law = counting.mechanism.law
     assert isinstance(law, Geometric)
     assert law.reach is not None
-    every = dataclasses.replace(counting, mechanism=dataclasses.replace(counting.mechanism, shape=(len(value),)))
+    every = dataclasses.replace(counting, mechanism=_resized(counting.mechanism, len(value)))
     counts, _ = _released(every, value, rng)
-    kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
+    kept = np.flatnonzero(counts[:, 0] > law.reach + 2)
     found = []
     for part in plan.parts if len(kept) else ():
-        size = len(kept) * part.measure.width
-        own = dataclasses.replace(part, mechanism=dataclasses.replace(part.mechanism, shape=(size,)))
+        own = dataclasses.replace(part, mechanism=_resized(part.mechanism, len(kept) * part.measure.width))
         if part is counting:  # drawn already; the certificate does not tell how many keys there were
             found.append((own, counts[kept], Certificate.of(own.mechanism, Stream.of(rng))))
         else:
             found.append((own, *_released(own, value[kept], rng)))
-    return found, [groups[place] for place in kept]
+    return found, kept
 
 
-def _groups(query: Any) -> list[dict[str, object]]:  # noqa: ANN401
-    return labels([(axis.column, _places(axis)) for axis in query.axes])
+def _resized(mechanism: Mechanism, size: int) -> Mechanism:
+    """The same noise for so many numbers, against the same changes."""
+    assert mechanism.changes is not None
+    return dataclasses.replace(mechanism, shape=(size,), changes=None).against(mechanism.changes)
+
+
+def _groups(query: Query, places: IntArray | None = None) -> list[dict[str, object]]:
+    """For each group, or for some of them, its place along every axis, by column."""
+    assert isinstance(query, Grouped)
+    chosen = np.arange(query.groups) if places is None else places
+    along = query.along(chosen)
+    names = [_places(axis) for axis in query.axes]
+    columns = [axis.column for axis in query.axes]
+    return [
+        {column: own[at] for column, own, at in zip(columns, names, each, strict=True)}
+        for each in (zip(*(cells.tolist() for cells in along), strict=True) if along else [()] * len(chosen))
+    ]
 
 
 def _places(axis: Axis) -> list[object]:

@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import validation
+from lessnoise.changes import counts
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Mechanism, draw_noise, has_independent_entries, hb, laplace, least_noise, prepare_noise
+from lessnoise.guarantees import Claim, Guarantee
+from lessnoise.mechanism import (
+    Mechanism,
+    draw_noise,
+    geometric,
+    has_independent_entries,
+    hb,
+    laplace,
+    least_noise,
+    prepare_noise,
+)
 from lessnoise.noise import Stream
+from lessnoise.query import ROWS, USERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array
+    from lessnoise.changes import Changes
     from lessnoise.composition import Composition
     from lessnoise.guarantees import Neighbours
     from lessnoise.query import Grouped, Measure, Unit
@@ -64,6 +77,13 @@ class Plan:
         """All releases together: what is paid."""
         return compose(*(part.mechanism for part in self.parts))
 
+    def known_guarantee(self, together: Composition) -> Guarantee:
+        """The target itself, where epsilons and deltas that add up prove it: quick; else what is computed."""
+        left = self.delta - together.delta_numeric(self.epsilon)
+        if left > 0.0 and together.within(self.epsilon, left):
+            return Guarantee(self.epsilon, self.delta, together.neighbours)
+        return together.guarantee(self.epsilon)
+
     def rows(self) -> list[dict[str, object]]:
         """What is released with which noise, one row for each measure."""
         found = []
@@ -102,11 +122,13 @@ def make_plan(
 ) -> Plan:
     """Shares such that every answer has the same relative precision, times its weight.
 
-    With ``unknown`` keys every mechanism is for as many groups as there may be, and its noise does not depend on that.
+    With ``unknown`` keys every mechanism is for as many groups as there may be, and its noise does not depend on that;
+    the number of units in a group, by which groups are selected, gets noise that ends.
     """
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     level = validation.probability("level", level)
     weighed = _weights(aggregates, weights)
+    selecting = USERS if USERS in query.measures else ROWS
     needs = []
     for measure, where in query.places():
         served = [(one, one.precision() * weight) for one, weight in weighed if serves(measure, one)]
@@ -117,16 +139,24 @@ def make_plan(
         parts = []
         for measure, where, served, need in needs:
             share = need / total * (1.0 - 1e-9)  # rounding
-            build = _simple if simple else _best
-            built = build(query, measure, unit, neighbours, epsilon * share, delta * share)
-            if unknown:
-                built = replace(built, shape=(MOST_GROUPS * measure.width,))
+            groups = MOST_GROUPS if unknown else query.groups
+            changes = _changes(measure, groups, unit, neighbours)
+            build = _ended if unknown and measure == selecting else _pure if unknown else _simple if simple else _best
+            spent = 0.99 if build is _ended else share  # all others are pure; the machine has the rest
+            built = build(measure, (groups * measure.width,), changes, neighbours, epsilon * share, delta * spent)
             parts.append(Part(measure, tuple(one for one, _ in served), where, built))
         return Plan(query, tuple(parts), epsilon, delta, level)
 
     best = planned(simple=unknown)
     # Shells at a large epsilon compose with a wide bracket; pure noise adds up exactly.
     return best if unknown or best.composition.within(epsilon, delta) else planned(simple=True)
+
+
+def _changes(measure: Measure, groups: int, unit: Unit, neighbours: Neighbours) -> Changes:
+    """What one unit can do to a measure of all groups."""
+    if measure == USERS:
+        return counts(unit.groups, None if unit.groups == 1 else 1, neighbours)
+    return measure.changes(groups, unit.rows, neighbours, unit.per_group)
 
 
 def measures_of(aggregates: Sequence[Aggregate]) -> tuple[Measure, ...]:
@@ -159,10 +189,9 @@ def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -
 
 
 def _best(
-    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
+    measure: Measure, shape: tuple[int, ...], changes: Changes, neighbours: Neighbours, epsilon: float, delta: float
 ) -> Mechanism:
     """The least noise; for a distribution function of many cells, a tree of counts."""
-    shape, changes = (query.groups * measure.width,), measure.changes(query.groups, unit.rows, neighbours)
     if measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
         size = changes.norm(1, math.prod(shape))
         return hb(epsilon=epsilon, shape=shape, l1_sensitivity=size, neighbours=neighbours)
@@ -170,11 +199,31 @@ def _best(
 
 
 def _simple(
-    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
+    measure: Measure, shape: tuple[int, ...], changes: Changes, neighbours: Neighbours, epsilon: float, delta: float
 ) -> Mechanism:
-    """Noise of independent entries, which does not depend on the number of groups."""
-    shape, changes = (query.groups * measure.width,), measure.changes(query.groups, unit.rows, neighbours)
+    """Noise that composes without a wide bracket."""
     if measure.whole:
         return least_noise(epsilon=epsilon, delta=delta, shape=shape, changes=changes, neighbours=neighbours)
+    return _pure(measure, shape, changes, neighbours, epsilon, delta)
+
+
+def _pure(
+    measure: Measure, shape: tuple[int, ...], changes: Changes, neighbours: Neighbours, epsilon: float, _: float
+) -> Mechanism:
+    """Noise of independent entries, which does not depend on the number of groups."""
+    build = geometric if measure.whole else laplace
     size = changes.norm(1, math.prod(shape))
-    return laplace(epsilon=epsilon, sensitivity=size, shape=shape, neighbours=neighbours).against(changes)
+    return build(epsilon=epsilon, sensitivity=size, shape=shape, neighbours=neighbours).against(changes)
+
+
+def _ended(
+    _: Measure, shape: tuple[int, ...], changes: Changes, neighbours: Neighbours, epsilon: float, delta: float
+) -> Mechanism:
+    """Integers that end, for numbers of units of which one unit changes g by 1 each: each gets a g-th of the budget."""
+    moved = changes.dominant(math.prod(shape))
+    assert moved is not None
+    assert moved.sizes[0][0] == 1.0
+    share = (1.0 - 1e-9) / moved.count if moved.count > 1 else 1.0
+    built = geometric(epsilon=epsilon * share, delta=delta * share, shape=shape, neighbours=neighbours)
+    assert built.claim is not None
+    return replace(built, claim=Claim(epsilon, delta, neighbours, built.claim.source)).against(changes)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lessnoise import validation
-from lessnoise.engines import engine_name
+from lessnoise.engines import check_read_again, engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
-from lessnoise.query import ROW, Axis, Grouped, Unit
-from lessnoise.table.aggregates import COUNT, Aggregate
+from lessnoise.query import ROW, ROWS, USERS, Axis, FoundKeys, Grouped, Unit, column_names
+from lessnoise.table.aggregates import Aggregate
 from lessnoise.table.answer import STATISTIC
 from lessnoise.table.job import Job
 from lessnoise.table.plan import Plan, make_plan, measures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Sequence
 
     from lessnoise._common import Progress
     from lessnoise.ledger import Ledger
+    from lessnoise.query import Measure
     from lessnoise.table.answer import TableAnswer
 
 
@@ -64,50 +66,59 @@ class Table:
         bins: int | None = None,
         bounds: tuple[float, float] | None = None,
         edges: Sequence[float] | None = None,
+        max_groups: int | None = None,
     ) -> TableGroups:
         """Groups by one or several columns, with public ``keys``, or even ``bins`` in ``bounds``, or ``edges``.
 
         For several columns pass ``keys={"city": [...], "sex": [...]}``, or an :class:`~lessnoise.Axis` for each.
-        Without keys, the keys of one column are private, too: those whose noisy count is beyond what noise alone can
-        reach are released, with that count (Desfontaines, Voss, Gipson & Mandayam 2022).
+        The keys of a column without any of these are private, too: only groups whose noisy number of units is beyond
+        what noise can make of a single one are released (Desfontaines, Voss, Gipson & Mandayam 2022).
+        ``max_groups``: of each user at most so many groups are used, as with ``Unit(..., max_groups=...)``.
         """
         if not by:
             raise InvalidInput(
                 "group_by() names no column: pass one, such as group_by('city', keys=['Oslo', 'Bergen'])."
             )
-        private = all(given is None for given in (keys, bins, bounds, edges))
-        if private and len(by) == 1 and isinstance(by[0], str):
-            self._check_unknown(by[0])
-            return TableGroups(self, (), by[0])
-        axes = []
+        names = [validation.text("column", column) for column in by if not isinstance(column, Axis)]
+        named = _keys_by_column(names, len(by), keys)
+        cells = {"bins": bins, "bounds": bounds, "edges": edges}
+        axes: list[Axis | str] = []
         for column in by:
             if isinstance(column, Axis):
                 axes.append(column)
-                continue
-            own = keys.get(column) if isinstance(keys, dict) else keys if len(by) == 1 else None
-            if own is None and bounds is None and edges is None:
-                raise InvalidInput(
-                    f"keys=None for group_by({shown(column)}): pass the keys of its groups, which must be public, or "
-                    "bins and bounds, or edges."
-                )
-            axes.append(Axis(column, keys=own, bins=bins, bounds=bounds, edges=edges))  # type: ignore[arg-type]
-        return TableGroups(self, tuple(axes))
-
-    def _check_unknown(self, column: str) -> None:
-        validation.text("column", column)
-        if self.unit.rows > 1:
-            raise InvalidInput(
-                f"keys=None with max_rows={self.unit.rows}: private keys are for units of one row so far; pass keys, "
-                "or max_rows=1."
-            )
-        if Neighbours.of(self.neighbours) is not Neighbours.ADD_REMOVE:
-            raise InvalidInput(
-                "keys=None with neighbours='replace': private keys are for added or removed units; pass keys."
-            )
+            elif column in named:
+                axes.append(Axis(column, keys=named[column], **(cells if len(by) == 1 else {})))  # type: ignore[arg-type]
+            elif any(given is not None for given in cells.values()):
+                axes.append(Axis(column, **cells))  # type: ignore[arg-type]
+            else:
+                axes.append(validation.text("column", column))
+        if any(isinstance(axis, str) for axis in axes):
+            check_read_again(self.data)
+        table = self if max_groups is None else replace(self, unit=replace(self.unit, max_groups=max_groups))
+        return TableGroups(table, tuple(axes))
 
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of all rows."""
         return TableGroups(self, ()).aggregate(*aggregates)
+
+
+def _keys_by_column(
+    names: Sequence[str], columns: int, keys: Sequence[Any] | Mapping[str, Sequence[Any]] | None
+) -> Mapping[str, Sequence[Any]]:
+    if keys is None:
+        return {}
+    if not isinstance(keys, Mapping):
+        if columns > 1:
+            raise InvalidInput(
+                f"keys of one column for {columns} columns: pass a mapping such as keys={{'city': ['Oslo', 'Bergen']}}."
+            )
+        if not names:
+            raise InvalidInput("keys= with an Axis, which has its own: pass the name of the column, or the axis alone.")
+        return {names[0]: keys}
+    for column in keys:
+        if column not in names:
+            raise InvalidInput(f"keys for {shown(column)}, which is no column of group_by: name each column there.")
+    return keys
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,8 +126,8 @@ class TableGroups:
     """A table in groups."""
 
     table: Table
-    axes: tuple[Axis, ...]
-    unknown: str | None = None
+    axes: tuple[Axis | str, ...]
+    """In the order of the columns; a name alone is that of a column whose keys are private."""
 
     def aggregate(self, *aggregates: Aggregate) -> TableQuestion:
         """Statistics of every group, each from :func:`lessnoise.count`, :func:`lessnoise.mean` and the like."""
@@ -130,12 +141,16 @@ class TableGroups:
         names = [name for one in aggregates for name in one.names]
         if len(set(names)) < len(names):
             raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")
-        for column in (*(axis.column for axis in self.axes), self.unknown):
+        columns = [axis if isinstance(axis, str) else axis.column for axis in self.axes]
+        column_names(columns or "all", "group_by")
+        for column in columns:
+            if column == self.table.unit.id:
+                raise InvalidInput(f"group_by({column!r}) is the column of users, too: group by another column.")
             if column in STATISTIC:
                 raise InvalidInput(
                     f"group_by({column!r}) has the name of a column of the answer: rename the column of the data."
                 )
-        return TableQuestion(self.table, self.axes, aggregates, self.unknown)
+        return TableQuestion(self.table, self.axes, aggregates)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,43 +158,73 @@ class TableQuestion:
     """Statistics of the groups of a table: planned before the data is read, and released in one go."""
 
     table: Table
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis | str, ...]
     aggregates: tuple[Aggregate, ...]
-    unknown: str | None = None
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The columns whose keys are private."""
+        return tuple(axis for axis in self.axes if isinstance(axis, str))
 
     @property
     def query(self) -> Grouped:
         """One pass over the rows for all measures; private keys are stood for by two that nobody has."""
-        if self.unknown is None:
-            return Grouped(self.axes, measures_of(self.aggregates))
-        return self.with_keys(("0", "1"))
+        return Grouped(self._with_keys([("0", "1")] * len(self.unknown)), self.measures)
 
-    def with_keys(self, keys: Sequence[Any]) -> Grouped:
-        """The query for private keys, once they are known."""
-        assert self.unknown is not None
-        counted = self.aggregates if any(one.kind == "count" for one in self.aggregates) else (*self.aggregates, COUNT)
-        return Grouped((Axis(self.unknown, keys=tuple(keys)),), measures_of(counted))
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is released of each group. Private keys need a number of units, which may be that of rows."""
+        found = measures_of(self.aggregates)
+        selecting = ROWS if self.table.unit.per_group == 1 else USERS
+        return found if not self.unknown or selecting in found else (*found, selecting)
+
+    def with_keys(self, keys: Sequence[tuple[Any, ...]]) -> Grouped:
+        """The query for private keys, once they are known: each with a part for every column of them."""
+        parts = [tuple(sorted(set(column))) for column in zip(*keys, strict=True)]
+        axes = self._with_keys(parts)
+        if len(self.unknown) == 1:
+            return FoundKeys(axes, self.measures, self.unknown)
+        places = [{part: place for place, part in enumerate(column)} for column in parts]
+        number = np.zeros((len(keys), 1), dtype=np.int64)
+        private = iter(range(len(parts)))
+        for axis, given in zip(axes, self.axes, strict=True):
+            if isinstance(given, str):
+                column = next(private)
+                own = np.array([[places[column][key[column]]] for key in keys], dtype=np.int64)
+                number = number * axis.size + own
+            else:  # every cell of a public axis
+                number = (number[:, :, np.newaxis] * axis.size + np.arange(axis.size)).reshape(len(keys), -1)
+        return FoundKeys(axes, self.measures, self.unknown, tuple(np.sort(number.ravel()).tolist()))
+
+    def _with_keys(self, keys: Sequence[tuple[Any, ...]]) -> tuple[Axis, ...]:
+        found = iter(keys)
+        return tuple(Axis(axis, keys=next(found)) if isinstance(axis, str) else axis for axis in self.axes)
 
     @property
     def rules(self) -> list[str]:
         """By which rules rows do not count, or count otherwise than they are."""
-        found = [f"rows with NULL or NaN in {axis.column!r} are left out" for axis in self.axes]
+        names = [axis if isinstance(axis, str) else axis.column for axis in self.axes]
+        found = [f"rows with NULL or NaN in {name!r} are left out" for name in names]
         found += [
             f"rows with a value of {axis.column!r} that is not among the keys or cells are left out"
             for axis in self.axes
-            if axis.outside == "drop"
+            if isinstance(axis, Axis) and axis.outside == "drop"
         ]
-        if self.unknown is not None:
-            found.append(f"rows with NULL or NaN in {self.unknown!r} are left out")
-            found.append(f"keys of {self.unknown!r} whose noisy count is too small are left out, with their rows")
+        if self.unknown:
+            what = f"keys of {names[0]!r}" if len(names) == 1 else f"groups by {' and '.join(map(repr, names))}"
+            counted = "count" if USERS not in self.measures else f"number of {self.table.unit.id!r}"
+            found.append(f"{what} whose noisy {counted} is too small are left out, with their rows")
         for column, bounds in {one.column: one.bounds for one in self.aggregates if one.column is not None}.items():
             found.append(f"rows with NULL or NaN in {column!r} do not count for its statistics")
             found.append(f"values of {column!r} are clipped to {bounds}")
         if self.table.unit.id is not None:
-            found.append(f"rows without {self.table.unit.id!r} are left out")
-            found.append(
-                f"of each {self.table.unit.id!r} at most {self.table.unit.rows} rows are used, chosen at random"
-            )
+            unit = self.table.unit
+            found.append(f"rows without {unit.id!r} are left out")
+            if unit.max_groups is not None:
+                found.append(f"of each {unit.id!r} at most {unit.max_groups} groups are used, chosen at random")
+            if unit.max_rows_per_group is not None:
+                found.append(f"of each {unit.id!r} at most {unit.max_rows_per_group} rows are used in a group")
+            found.append(f"of each {unit.id!r} at most {unit.rows} rows are used, chosen at random")
         return found
 
     def plan(
@@ -188,7 +233,7 @@ class TableQuestion:
         """Which noise each statistic gets, without touching the data. ``weights``: one for each aggregate."""
         relation = Neighbours.of(self.table.neighbours)
         arguments = (epsilon, delta, self.table.unit, relation, weights, level)
-        return make_plan(self.query, self.aggregates, *arguments, unknown=self.unknown is not None)
+        return make_plan(self.query, self.aggregates, *arguments, unknown=bool(self.unknown))
 
     def release(
         self,
@@ -225,7 +270,7 @@ class TableQuestion:
             )
         plan = self.plan(epsilon, delta, weights=weights, level=level)
         together = plan.composition
-        guarantee = together.guarantee(plan.epsilon)
+        guarantee = plan.known_guarantee(together) if self.unknown else together.guarantee(plan.epsilon)
         if guarantee.delta > plan.delta:
             raise InvalidInput(
                 f"delta={plan.delta:g} is too small for epsilon={plan.epsilon:g}: all releases together have "
@@ -237,9 +282,11 @@ class TableQuestion:
 
     def description(self) -> dict[str, Any]:
         """What was asked, of what, by which rules; plain values, ready for JSON."""
-        table = self.table
+        table, query = self.table, self.query.to_dict()
+        pairs = zip(self.axes, query["axes"], strict=True)
+        query["axes"] = [{"column": own, "keys": "private"} if isinstance(own, str) else axis for own, axis in pairs]
         return {
-            "query": self.query.to_dict(),
+            "query": query,
             "aggregates": [one.to_dict() for one in self.aggregates],
             "unit": table.unit.to_dict(),
             "neighbours": Neighbours.of(table.neighbours).value,

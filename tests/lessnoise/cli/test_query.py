@@ -112,6 +112,21 @@ def test_private_keys_are_released_if_they_have_rows_enough(people, tmp_path):
     assert "Hell" not in shown + (tmp_path / "d" / "certificate.json").read_text()
 
 
+def test_users_groups_weights_and_edges(people, tmp_path):
+    words = [people, "--by", "city", "--by", "age", "--edges", "age:0,18,65,120", "--count", "--sum", "income:0:9"]
+    words += ["--weights", "9,1", "--unit", "user_id", "--max-rows", 3, "--max-groups", 2, *TARGET]
+    plan = json.loads(query(*words, "--plan", "--json").stdout)
+    assert plan["unit"] == {"id": "user_id", "max_rows": 3, "max_groups": 2}
+    epsilons = {row["answers"]: row["epsilon"] for row in plan["plan"]}
+    assert epsilons["count"] > 8 * epsilons["sum of income"]
+    shown = query(*words, "--out", tmp_path / "d", "--format", "csv").stdout
+    assert "groups by 'city' and 'age' whose noisy number of 'user_id' is too small" in shown
+    assert "of each 'user_id' at most 2 groups are used" in shown
+    rows = read(tmp_path / "d" / "answer.csv")
+    assert {row["city"] for row in rows} == {"Oslo", "Bergen", "Rome"}
+    assert {row["age"] for row in rows} <= {"0 to 18", "18 to 65", "65 to 120"}
+
+
 def test_an_answer_without_groups_is_written_too(people, tmp_path):
     people.write_text("city,age\nHell,1\n")
     query(people, "--by", "city", "--count", *TARGET, "--out", tmp_path / "d", "--format", "csv,json,parquet")
@@ -170,8 +185,13 @@ def test_existing_output_is_kept_unless_forced(people, ledger, tmp_path):
         (["--quantiles", "age:0:120"], ["quantiles='age:0:120'", "@0.25"]),
         (["--quantiles", "age:0:120@"], ["quantiles='age:0:120@'"]),
         (["--by", "city", "--keys", "Oslo,Oslo", "--count"], ["must be different"]),
-        (["--by", "city", "--by", "kind", "--keys", "kind=1", "--count"], ["by='city' has no groups", "--keys"]),
-        (["--by", "city", "--count", "--unit", "user_id", "--max-rows", 2], ["keys=None", "max_rows=2"]),
+        (["--by", "user_id", "--count", "--unit", "user_id", "--max-rows", 2], ["'user_id'", "column of users"]),
+        (["--by", "city", "--count", "--max-groups", 2], ["max_groups=2 is for users"]),
+        (["--by", "city", "--count", "--weights", "1,2"], ["weights has length=2 for 1 aggregates"]),
+        (["--by", "city", "--count", "--weights", "x"], ["weights='x'", "1,4,1"]),
+        (["--by", "age", "--count", "--edges", "0,18"], ["edges='0,18'", "age:0,18,65,120"]),
+        (["--by", "age", "--count", "--edges", "age:18,0"], ["edges[1]=0.0 does not exceed"]),
+        (["--by", "age", "--count", "--edges", "age:0,9", "--bins", "age:0:9:3"], ["for the second time"]),
         (["--keys", "Oslo", "--count"], ["for no column of --by"]),
         (["--by", "city", "--by", "age", "--keys", "Oslo", "--count"], ["city=Oslo,Bergen"]),
         (["--by", "city", "--keys", "Oslo", "--keys", "Bergen", "--count"], ["for the second time"]),

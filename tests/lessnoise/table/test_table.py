@@ -217,15 +217,6 @@ def test_keys_of_many_rows_are_released_and_rare_ones_never():
     assert {one["mechanism"]["shape"][0] for one in answer.certificate["releases"]} == {2, 4}
 
 
-def test_a_key_of_one_row_is_released_with_at_most_its_delta():
-    plan = ln.Table({"city": np.array(["a"])}).group_by("city").aggregate(ln.count()).plan(epsilon=1, delta=0.01)
-    law = plan.parts[0].mechanism.law
-    assert law.last <= law.tail <= 0.01  # 1 + noise > K + 1 only if the noise is K + 1
-    table = ln.Table({"city": np.array(["a"])}).group_by("city").aggregate(ln.count())
-    shown = sum(len(table.release(epsilon=1, delta=0.01).rows) for _ in range(1500))
-    assert shown <= 15 + 6 * 15**0.5
-
-
 def test_no_key_at_all():
     answer = ln.Table({"city": np.array(["a", "b"])}).group_by("city").aggregate(ln.count()).release(**TARGET)
     assert answer.rows == ()
@@ -244,14 +235,9 @@ def test_private_keys_from_frames_and_of_numbers(tmp_path):
     assert [row["city"] for row in by_city.rows] == ["x", "y"]
 
 
-def test_private_keys_are_refused_where_they_are_not_proved():
-    data = {"city": np.array(["a"]), "who": np.array([1])}
-    with pytest.raises(ln.InvalidInput, match="max_rows=2"):
-        ln.Table(data, unit=ln.Unit("who", max_rows=2)).group_by("city")
-    with pytest.raises(ln.InvalidInput, match="replace"):
-        ln.Table(data, neighbours="replace").group_by("city")
+def test_private_keys_need_a_column_that_is_there():
     with pytest.raises(ln.InvalidInput, match="column='town' is not in the data"):
-        ln.Table(data).group_by("town").aggregate(ln.count()).release(**TARGET)
+        ln.Table({"city": np.array(["a"])}).group_by("town").aggregate(ln.count()).release(**TARGET)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 8.0, 30.0])
