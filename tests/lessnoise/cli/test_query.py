@@ -200,7 +200,6 @@ def test_existing_output_is_kept_unless_forced(people, ledger, tmp_path):
         (["--by", "age", "--bins", "age:9:1:3", "--count"], ["low to high"]),
         (["--by", "age", "--bins", "age:0:1:0", "--count"], ["bins=0"]),
         ([], ["nothing is asked for", "--count"]),
-        (["--count"], ["names no column"]),
         (["--mean", "age:0:9", "--mean", "age:0:8"], ["twice"]),
         (["--mean", "age:0:9", "--unit", "user_id"], ["max_rows=None"]),
         (["--mean", "age:0:9", "--unit", "nobody", "--max-rows", 2], ["nobody"]),

@@ -215,6 +215,20 @@ def test_rows_are_counted_on_postgresql(postgres):
     assert answer(query, source, unit=Unit("who", 1)).value.tolist() == [[2.0]]
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # within Dask
+def test_groups_on_dask_in_processes_of_its_own(tmp_path):
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    values = [math.nan, None, math.inf, -0.0, 0.25, 1 / 3, 7.0, -1.0] * 6
+    table = pa.table({"x": values, "key": [*"abca"] * 12, "who": [place % 11 for place in range(48)]})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=20)
+    query = Grouped((Axis("key", keys=["c", "a"]),), measures((0, 1), (-2, 1 / 3)))
+    with dask.config.set(scheduler="processes", num_workers=2):
+        found = answer(query, tmp_path / "t.parquet", unit=Unit("who", 2, key="k"), engine="dask").value
+    assert np.array_equal(found, answer(query, table, unit=Unit("who", 2, key="k")).value)
+    assert found.any()
+
+
 # Neighbours.
 
 
