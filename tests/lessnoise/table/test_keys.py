@@ -139,6 +139,18 @@ def test_counts_of_users_are_exact_and_keys_of_many_are_shown(unit, neighbours):
         assert abs(row["value"] - true) < 700
 
 
+def test_intervals_of_many_groups_are_made_in_blocks(monkeypatch):
+    monkeypatch.setattr("lessnoise.table.job._BLOCK", 8)
+    data = {"zone": np.repeat(np.arange(25), 400), "age": np.tile(np.linspace(0, 10, 400), 25)}
+    asked = ln.Table(data).group_by("zone").aggregate(ln.count(), ln.mean("age", bounds=(0, 10)))
+    rows = asked.release(epsilon=5, delta=1e-6).rows
+    assert [row["zone"] for row in rows] == np.repeat(np.arange(25), 2).tolist()
+    for row in rows:  # noise of a rate above 2: 20 away with a probability below e^-40
+        true = 400 if row["statistic"] == "count" else 5.0
+        assert row["lower"] <= row["value"] <= row["upper"]
+        assert abs(row["value"] - true) < (20 if row["statistic"] == "count" else 1.0)
+
+
 def test_a_unit_once_a_group_needs_no_other_count():
     for unit in (Unit(), Unit("who", max_rows=1), Unit("who", max_rows=9, max_rows_per_group=1)):
         assert question(columns([(0, "a")]), unit).measures == (ROWS,)
