@@ -114,7 +114,9 @@ def test_the_name_of_a_user_is_in_no_release():
     assert len(_selected(job.plan, alone, None)[1]) == 0
     assert len(_selected(job.plan, np.tile([30.0, 1000.0], (100, 1)), None)[1]) == 100
     told = job.release(answer)
-    assert NAME not in str(told) + json.dumps(told.certificate) + repr(job.plan) + repr(answer)
+    words = str(told) + json.dumps(told.certificate) + repr(job.plan) + repr(answer) + repr(answer.query)
+    assert NAME not in words
+    assert "(4," not in words, "nor is the number of keys shown"
     assert {row["city"] for row in told.rows} <= {f"city {i}" for i in range(3)}
 
 
