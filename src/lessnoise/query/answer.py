@@ -128,10 +128,8 @@ class Answer(Shown):
         return released
 
     def __repr__(self) -> str:
-        return (
-            f"Answer({self.asked}, shape={self.shape}, protects {self.unit}: {self.changes_words}; "
-            "its value is not shown)"
-        )
+        shape = f"shape={self.shape}, " if self.query.shape_is_public else ""
+        return f"Answer({self.asked}, {shape}protects {self.unit}: {self.changes_words}; its value is not shown)"
 
     @property
     def changes_words(self) -> str:

@@ -67,6 +67,9 @@ class Query(ABC):
     counts = False
     """The value holds counts of rows, for mechanisms that are made for them."""
 
+    shape_is_public: ClassVar[bool] = True
+    """The shape of the value does not depend on the data."""
+
     block_rows = 1 << 18
     """Rows of an array in memory that are taken at a time, so that what is made from them stays small."""
 

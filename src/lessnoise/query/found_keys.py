@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from lessnoise.errors import InvalidInput
+from lessnoise.harmless import shown
 from lessnoise.query.grouped import Grouped
 
 if TYPE_CHECKING:
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 _MOST_COMBINATIONS = 1 << 62
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FoundKeys(Grouped):
     """As :class:`Grouped`, where the keys of the columns ``found`` are all that there are.
 
     There is a group for each of the cells in ``only``: numbers among all, rising, axes in C order. None: for all.
+    Neither keys nor their number are shown.
 
     >>> from lessnoise.query import ROWS, Axis
     >>> axes = (Axis("city", keys=["Bergen", "Oslo"]), Axis("sex", keys=["f", "m"]))
@@ -31,6 +33,7 @@ class FoundKeys(Grouped):
     [[1.0], [1.0], [1.0]]
     """
 
+    shape_is_public: ClassVar[bool] = False
     found: tuple[str, ...] = ()
     only: tuple[int, ...] | None = None
 
@@ -38,6 +41,9 @@ class FoundKeys(Grouped):
         super().__post_init__()
         if math.prod(axis.size for axis in self.axes) > _MOST_COMBINATIONS:
             raise InvalidInput("the columns of the groups have too many keys together: pass public keys for some.")
+
+    def __repr__(self) -> str:
+        return f"FoundKeys of {', '.join(map(shown, self.found))}"
 
     @property
     def groups(self) -> int:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lessnoise.table.table import TableQuestion
 
 _DRAWS, _SLOW_DRAWS = 1000, 200  # of the noise, for intervals
+_BLOCK = 1 << 14  # numbers whose draws are held at once, where the keys are private
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,10 +87,10 @@ class Job:
             if private_keys:
                 released, kept = _selected(self.plan, answer.value, self.rng)
                 groups = _groups(answer.query, kept)
-                noise = self._noise([part for part, *_ in released], len(groups))
+                found = self._estimates_in_blocks([(part, noisy) for part, noisy, _ in released], len(groups))
             else:
                 released = [(part, *_released(part, answer.value, self.rng)) for part in self.plan.parts]
-            found = self._estimates([(part, noisy) for part, noisy, _ in released], noise)
+                found = self._estimates([(part, noisy) for part, noisy, _ in released], noise)
             rows = tuple(self._rows(groups, found))
         certificates = [certificate for *_, certificate in released]
         if not certificates:  # no key has rows enough: their counts were made all the same
@@ -133,6 +134,21 @@ class Job:
                     low, high = interval(one, part.measure, noisy, draws, self.plan.level)
                     found[one] = (value, np.minimum(low, value), np.maximum(high, value))
         return found
+
+    def _estimates_in_blocks(
+        self, released: Sequence[tuple[Part, Array]], groups: int
+    ) -> dict[Aggregate, tuple[Array, Array, Array]]:
+        """The same of groups with private keys, however many: their noise is independent, and paid already."""
+        size = max(1, _BLOCK // max((part.measure.width for part, _ in released), default=1))
+        blocks = []
+        for start in range(0, groups, size):
+            part_of = [(part, noisy[start : start + size]) for part, noisy in released]
+            noise = self._noise([part for part, _ in part_of], len(part_of[0][1]))
+            blocks.append(self._estimates(part_of, noise))
+        return {
+            one: tuple(np.concatenate(ends) for ends in zip(*(block[one] for block in blocks), strict=True))  # type: ignore[misc]
+            for one in (blocks[0] if blocks else ())
+        }
 
     def _rows(
         self, groups: Sequence[dict[str, object]], found: dict[Aggregate, tuple[Array, Array, Array]]

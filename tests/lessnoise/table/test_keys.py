@@ -114,7 +114,9 @@ def test_the_name_of_a_user_is_in_no_release():
     assert len(_selected(job.plan, alone, None)[1]) == 0
     assert len(_selected(job.plan, np.tile([30.0, 1000.0], (100, 1)), None)[1]) == 100
     told = job.release(answer)
-    assert NAME not in str(told) + json.dumps(told.certificate) + repr(job.plan) + repr(answer)
+    words = str(told) + json.dumps(told.certificate) + repr(job.plan) + repr(answer) + repr(answer.query)
+    assert NAME not in words
+    assert "(4," not in words, "nor is the number of keys shown"
     assert {row["city"] for row in told.rows} <= {f"city {i}" for i in range(3)}
 
 
@@ -137,6 +139,18 @@ def test_counts_of_users_are_exact_and_keys_of_many_are_shown(unit, neighbours):
     assert released.guarantee.neighbours.value == neighbours
     for row, true in zip(released.rows, answer.value[:2, 0], strict=True):  # rate >= 0.05: below e^-30
         assert abs(row["value"] - true) < 700
+
+
+def test_intervals_of_many_groups_are_made_in_blocks(monkeypatch):
+    monkeypatch.setattr("lessnoise.table.job._BLOCK", 8)
+    data = {"zone": np.repeat(np.arange(25), 400), "age": np.tile(np.linspace(0, 10, 400), 25)}
+    asked = ln.Table(data).group_by("zone").aggregate(ln.count(), ln.mean("age", bounds=(0, 10)))
+    rows = asked.release(epsilon=5, delta=1e-6).rows
+    assert [row["zone"] for row in rows] == np.repeat(np.arange(25), 2).tolist()
+    for row in rows:  # noise of a rate above 2: 20 away with a probability below e^-40
+        true = 400 if row["statistic"] == "count" else 5.0
+        assert row["lower"] <= row["value"] <= row["upper"]
+        assert abs(row["value"] - true) < (20 if row["statistic"] == "count" else 1.0)
 
 
 def test_a_unit_once_a_group_needs_no_other_count():
