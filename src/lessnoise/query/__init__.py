@@ -17,7 +17,7 @@ from lessnoise.query.columns import (
     wrong_kind,
 )
 from lessnoise.query.gram import Gram, SecondMoments
-from lessnoise.query.grouped import ROWS, Grouped, Measure
+from lessnoise.query.grouped import ROWS, Factor, Grouped, Measure
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
 from lessnoise.query.unit import ROW, Unit
@@ -34,6 +34,7 @@ __all__ = [
     "Answer",
     "Asked",
     "Axis",
+    "Factor",
     "Gram",
     "Grouped",
     "Histogram",

@@ -6,6 +6,7 @@ adds to one *measure* of its group has an l1 norm of at most 1, in the measure's
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,22 +23,56 @@ from lessnoise.query.axis import Axis  # noqa: TC001
 from lessnoise.query.base import Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lessnoise._common import Array, BoolArray, IntArray
     from lessnoise.changes import Changes
 
 _MOST_CELLS = 10**8
 BITS = 30  # 2^30 steps to a row's whole contribution: 2^33 rows fit in 63 bits, and 2^20 rows in a float
 ONE = 1 << BITS
+_MOST_AT_ONCE = 1 << 22  # numbers of rows that are in memory together
+MOST_PRODUCTS = 256
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One column of ``products``: its bounds, and up to which power of it moments are wanted."""
+
+    column: str
+    bounds: tuple[float, float]
+    degree: int = 1
+
+    def __post_init__(self) -> None:
+        settle(self, bounds=_ordinary(self.column, self.bounds))
+
+    def parts(self, values: Array) -> Array:
+        """The Bernstein polynomials C(d, i) t^i (1 - t)^(d - i), i = 0..d, of each value's place t in the bounds.
+
+        >>> Factor("age", (0, 100), 2).parts(np.array([25.0, 200.0])).tolist()
+        [[0.5625, 0.375, 0.0625], [0.0, 0.0, 1.0]]
+        """
+        low, high = self.bounds
+        t = np.clip((np.clip(values, low, high) - low) / (high - low), 0.0, 1.0)
+        powers = [math.comb(self.degree, i) * t**i * (1.0 - t) ** (self.degree - i) for i in range(self.degree + 1)]
+        return np.stack(powers, axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"column": self.column, "bounds": list(self.bounds), "degree": self.degree}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What each row adds to its group: ``rows`` (1), ``moments`` of a degree, a ``total``, or the cell of an ``axis``.
+    """What each row adds to its group: 1 (``rows``), ``moments``, ``products``, a ``total``, or a cell of an ``axis``.
 
     ``moments``: with t = (x - low)/(high - low), clipped to [0, 1], a row adds the Bernstein polynomials
     C(d, i) t^i (1 - t)^(d - i), i = 0..d. They are never negative and add up to 1, so that the number of rows, the sum
     of t, and for d = 2 the sum of t^2 come from one release whose l1 sensitivity is that of a count.
+    ``products``: all products of the polynomials of several columns, the ``factors``. They add up to 1 as well, so that
+    all mixed moments up to each column's degree come from such a release. Rows without one of the values add nothing.
     ``total``: x clipped to its bounds, over the larger of their sizes. Rows without a value add nothing.
+    ``cells`` and ``histogram``: the cell of the axis, for a distribution function or for counts.
     """
 
     kind: str
@@ -45,23 +80,54 @@ class Measure:
     bounds: tuple[float, float] | None = None
     degree: int = 0
     axis: Axis | None = None
+    factors: tuple[Factor, ...] = ()
 
     def __post_init__(self) -> None:
         if self.bounds is not None:
-            settle(self, bounds=interval(f"bounds of {self.column!r}", self.bounds))
-            whole_sums.grid_step(max(abs(self.bounds[0]), abs(self.bounds[1])), BITS)  # of ordinary size
+            settle(self, bounds=_ordinary(self.column, self.bounds))
+        if self.factors:
+            column_names([factor.column for factor in self.factors])
+        if self.width > MOST_PRODUCTS and self.factors:
+            raise InvalidInput(
+                f"columns={len(self.factors)} need {self.width} numbers for each group, more than {MOST_PRODUCTS}: ask "
+                "for fewer columns at a time, or use lessnoise.PrivateCovariance."
+            )
+
+    @property
+    def needed(self) -> list[tuple[str, str]]:
+        """The columns that it reads, and what each must hold."""
+        if self.axis is not None:
+            return [(self.axis.column, self.axis.kind)]
+        names = [factor.column for factor in self.factors] or ([] if self.column is None else [self.column])
+        return [(name, columns.NUMBER) for name in names]
+
+    def covers(self, wanted: Measure) -> bool:
+        """Whether all that is read from the other measure can be read from this one: the same with higher degrees."""
+        degrees, lower = self._degrees(), wanted._degrees()
+        return self._without_degrees() == wanted._without_degrees() and all(
+            mine >= other for mine, other in zip(degrees, lower, strict=True)
+        )
+
+    def _degrees(self) -> list[int]:
+        return [self.degree, *(factor.degree for factor in self.factors)]
+
+    def _without_degrees(self) -> tuple[object, ...]:
+        pairs = tuple((factor.column, factor.bounds) for factor in self.factors)
+        return self.kind, self.column, self.bounds, self.axis, pairs
 
     @property
     def width(self) -> int:
         """How many numbers a group has."""
         if self.axis is not None:
             return self.axis.size
+        if self.factors:
+            return math.prod(factor.degree + 1 for factor in self.factors)
         return self.degree + 1 if self.kind == "moments" else 1
 
     @property
     def whole(self) -> bool:
         """Whether it counts rows."""
-        return self.kind in ("rows", "cells")
+        return self.kind in ("rows", "cells", "histogram")
 
     @property
     def unit(self) -> float:
@@ -83,22 +149,32 @@ class Measure:
 
     def added(self, batch: Any, names: tuple[str, ...]) -> IntArray:  # noqa: ANN401
         """For each row what it adds, in steps; of an axis the cell, or -1."""
-        if self.kind == "rows":
-            return np.ones((columns.length(batch), 1), dtype=np.int64)
         if self.axis is not None:
             return self.axis.cells(batch, names)
-        assert self.column is not None
-        assert self.bounds is not None
-        low, high = self.bounds
-        values = columns.numbers(batch, self.column, names)
-        missing = np.isnan(values)
-        clipped = np.clip(np.where(missing, low, values), low, high)
+        return np.concatenate([steps for _, steps in self.blocks(batch, names)])
+
+    def blocks(self, batch: Any, names: tuple[str, ...]) -> Iterator[tuple[slice, IntArray]]:  # noqa: ANN401
+        """What rows add, in steps, so many rows at a time that it fits in memory."""
+        rows, size = columns.length(batch), max(_MOST_AT_ONCE // self.width, 1)
+        values = [columns.numbers(batch, name, names) for name, _ in self.needed]
+        for start in range(0, max(rows, 1), size):
+            where = slice(start, min(start + size, rows))
+            yield where, self._steps([column[where] for column in values], where.stop - start)
+
+    def _steps(self, values: list[Array], rows: int) -> IntArray:
+        if self.kind == "rows":
+            return np.ones((rows, 1), dtype=np.int64)
+        missing = np.isnan(values).any(axis=0)
+        values = [np.where(missing, 0.0, column) for column in values]
         if self.kind == "total":
-            parts = [clipped / self.unit]
+            assert self.bounds is not None
+            parts = np.clip(values[0], *self.bounds)[:, np.newaxis] / self.unit
         else:
-            t = np.clip((clipped - low) / (high - low), 0.0, 1.0)
-            parts = [math.comb(self.degree, i) * t**i * (1.0 - t) ** (self.degree - i) for i in range(self.degree + 1)]
-        steps = np.rint(np.stack(parts, axis=1) * ONE).astype(np.int64)
+            assert self.factors or (self.column is not None and self.bounds is not None)
+            factors = self.factors or (Factor(self.column, self.bounds, self.degree),)  # type: ignore[arg-type]
+            each = [factor.parts(column) for factor, column in zip(factors, values, strict=True)]
+            parts = functools.reduce(_products, each)
+        steps = np.rint(parts * ONE).astype(np.int64)
         steps[missing] = 0
         return np.clip(steps, -ONE, ONE)
 
@@ -107,6 +183,8 @@ class Measure:
         values: dict[str, Any] = {"kind": self.kind}
         if self.axis is not None:
             return {**values, "axis": self.axis.to_dict()}
+        if self.factors:
+            return {**values, "factors": [factor.to_dict() for factor in self.factors]}
         if self.column is not None and self.bounds is not None:
             values |= {"column": self.column, "bounds": list(self.bounds)}
         return {**values, "degree": self.degree} if self.kind == "moments" else values
@@ -139,19 +217,14 @@ class Grouped(Query):
                 f"groups={self.shape[0]} with {self.shape[1]} numbers each are more than {_MOST_CELLS}: ask for fewer."
             )
         for name, kind in self._needed():
-            if self.kinds[name] != kind and columns.NUMBER not in (kind, self.kinds[name]):
+            if self.kinds[name] != kind and columns.TEXT in (kind, self.kinds[name]):
                 raise InvalidInput(
                     f"column={name!r} is used as {self.kinds[name]} and as {kind}: choose one use of it."
                 )
 
     def _needed(self) -> list[tuple[str, str]]:
         needed = [(axis.column, axis.kind) for axis in self.axes]
-        for measure in self.measures:
-            if measure.axis is not None:
-                needed.append((measure.axis.column, measure.axis.kind))
-            elif measure.column is not None:
-                needed.append((measure.column, columns.NUMBER))
-        return needed
+        return needed + [pair for measure in self.measures for pair in measure.needed]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -195,15 +268,17 @@ class Grouped(Query):
         result = np.zeros((groups, width), dtype=np.int64)
         place = 0
         for measure in self.measures:
-            added = measure.added(batch, self.columns)
             part = result[:, place : place + measure.width]
             if measure.axis is not None:
+                added = measure.added(batch, self.columns)
                 both = kept & (added >= 0)
                 flat = np.bincount(cells[both] * measure.width + added[both], minlength=groups * measure.width)
                 part += flat.reshape(groups, measure.width)
             else:
-                for i in range(measure.width):  # exact: at most 2^22 rows of at most 2^30 steps
-                    part[:, i] += _summed(cells[kept], added[kept, i], groups)
+                for where, added in measure.blocks(batch, self.columns):
+                    mine = kept[where]
+                    for i in range(measure.width):  # exact: at most 2^22 rows of at most 2^30 steps
+                        part[:, i] += _summed(cells[where][mine], added[mine, i], groups)
             place += measure.width
         return result
 
@@ -246,3 +321,15 @@ def _summed(cells: IntArray, steps: IntArray, groups: int) -> IntArray:
         part = slice(start, start + (1 << 22))
         result += np.bincount(cells[part], weights=steps[part], minlength=groups).astype(np.int64)
     return result
+
+
+def _products(left: Array, right: Array) -> Array:
+    """All products of a number on the left and one on the right, in each row."""
+    return (left[:, :, np.newaxis] * right[:, np.newaxis, :]).reshape(len(left), -1)
+
+
+def _ordinary(column: str | None, bounds: object) -> tuple[float, float]:
+    """Bounds in order and of ordinary size."""
+    low, high = interval(f"bounds of {column!r}", bounds)
+    whole_sums.grid_step(max(abs(low), abs(high)), BITS)
+    return low, high
