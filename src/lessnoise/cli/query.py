@@ -21,7 +21,7 @@ from lessnoise.cli.options import (
     seeded,
 )
 from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
-from lessnoise.cli.question import asked, axes, listed
+from lessnoise.cli.question import asked, axes, listed, several_columns
 from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
@@ -73,6 +73,28 @@ def query(
         list[str] | None,
         typer.Option(help="Quantiles of a column, such as age:0:120@0.25,0.5,0.75.", metavar=f"{_Column}@P,P"),
     ] = None,
+    histogram: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Counts in even cells of a column, such as age:0:120@12, or of public keys, such as colour=red,blue.",
+            metavar=f"{_Column}@N",
+        ),
+    ] = None,
+    covariance: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariances of two or more columns, with commas.", metavar=f"{_Column},{_Column}"),
+    ] = None,
+    correlation: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariances and correlations of two or more columns.", metavar=f"{_Column},{_Column}"),
+    ] = None,
+    regress: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Intercept and slopes of a column on others, such as income:0:200000~age:0:120,years:0:50.",
+            metavar=f"{_Column}~{_Column}",
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="How often an interval holds the true value.")] = 0.95,
     neighbours: NeighboursOption = "add/remove",
     unit: UnitOption = None,
@@ -94,7 +116,8 @@ def query(
     Example: [bold]lessnoise query people.csv --by city --keys Oslo,Bergen --count --mean income:0:200000 --epsilon 1
     --delta 1e-6 --out private[/bold]
     """
-    aggregates = asked(count, mean or (), total or (), variance or (), quantiles or ())
+    joint = several_columns(histogram or (), covariance or (), correlation or (), regress or ())
+    aggregates = asked(count, mean or (), total or (), variance or (), quantiles or (), joint)
     source = Table(data_source(data, table), Unit(unit, max_rows), neighbours, engine)
     groups = axes(by or (), keys or (), bins or ())
     found = TableGroups(source, ()) if not groups else source.group_by(*groups)

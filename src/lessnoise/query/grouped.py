@@ -103,12 +103,12 @@ class Measure:
 
     def covers(self, wanted: Measure) -> bool:
         """Whether all that is read from the other measure can be read from this one: the same with higher degrees."""
-        degrees, lower = self._degrees(), wanted._degrees()
-        return self._without_degrees() == wanted._without_degrees() and all(
-            mine >= other for mine, other in zip(degrees, lower, strict=True)
-        )
+        alike = self._without_degrees() == wanted._without_degrees()
+        return alike and all(mine >= other for mine, other in zip(self.degrees, wanted.degrees, strict=True))
 
-    def _degrees(self) -> list[int]:
+    @property
+    def degrees(self) -> list[int]:
+        """Up to which powers there are moments."""
         return [self.degree, *(factor.degree for factor in self.factors)]
 
     def _without_degrees(self) -> tuple[object, ...]:

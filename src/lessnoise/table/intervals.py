@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lessnoise.query import Measure
     from lessnoise.table.aggregates import Aggregate
 
+_MOST_AT_ONCE = 1 << 22  # numbers in memory
+
 
 def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
     """Both ends, for every group and number of the aggregate. ``noise``: draws, along the first axis."""
@@ -23,9 +25,13 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
             np.clip(end + side * one.resolution, low, high) for end, side in zip(ends, (-1, 1), strict=True)
         )
         return lower, upper
-    outside = 0.5 * (1.0 - level)
-    possible = one.estimate(measure, noisy - noise)
-    lower, upper = np.quantile(possible, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
+    outside, found = 0.5 * (1.0 - level), []
+    for group in range(0, len(noisy), size := max(_MOST_AT_ONCE // noise[:, 0].size, 1)):
+        part = slice(group, group + size)
+        possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
+        lower, upper = np.quantile(possible, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
+        found.append((lower, upper))
+    lower, upper = (np.concatenate(side) for side in zip(*found, strict=True))
     return lower, upper
 
 

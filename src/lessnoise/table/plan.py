@@ -38,11 +38,11 @@ class Part:
     mechanism: Mechanism
 
     def noise(self, groups: int, draws: int, rng: np.random.Generator) -> Array:
-        """Draws of the noise alone, for intervals: (draws, groups, numbers)."""
+        """Draws of the noise alone, for intervals: (draws, groups or 1 for all of them, numbers)."""
         law, shape = self.mechanism.law, (groups, self.measure.width)
-        if has_independent_entries(law, self.mechanism.shape):
-            flat = draw_noise(law, (draws * math.prod(shape),), rng)
-            return flat.reshape(draws, *shape).astype(np.float64)
+        if has_independent_entries(law, self.mechanism.shape):  # of one law: the same draws serve every group
+            flat = draw_noise(law, (draws * self.measure.width,), rng)
+            return flat.reshape(draws, 1, self.measure.width).astype(np.float64)
         each = [
             prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)
         ]
@@ -72,7 +72,7 @@ class Plan:
             assert claim is not None
             found.append(
                 {
-                    "answers": ", ".join(name for one in part.aggregates for name in one.names),
+                    "answers": ", ".join(one.summary for one in part.aggregates),
                     "mechanism": f"{part.mechanism.name} ({part.mechanism.law.kind})",
                     "epsilon": claim.epsilon,
                     "noise sd": part.mechanism.standard_deviation * part.measure.unit,
@@ -130,23 +130,17 @@ def make_plan(
 
 
 def measures_of(aggregates: Sequence[Aggregate]) -> tuple[Measure, ...]:
-    """Each measure once; a mean takes the moments of a variance of the same column."""
+    """Each measure once; a mean takes the moments of a variance of the same column, and the like."""
     found: list[Measure] = []
-    for measure in sorted((one.measure for one in aggregates), key=lambda measure: -measure.degree):
-        if not any(_covers(known, measure) for known in found):
+    for measure in sorted((one.measure for one in aggregates), key=lambda measure: -sum(measure.degrees)):
+        if not any(known.covers(measure) for known in found):
             found.append(measure)
     return tuple(found)
 
 
 def serves(measure: Measure, aggregate: Aggregate) -> bool:
     """Whether an aggregate is read from this measure."""
-    return _covers(measure, aggregate.measure)
-
-
-def _covers(known: Measure, wanted: Measure) -> bool:
-    if known.kind == "moments" and wanted.kind == "moments":
-        return replace(known, degree=wanted.degree) == wanted and known.degree >= wanted.degree
-    return known == wanted
+    return measure.covers(aggregate.measure)
 
 
 def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -> list[tuple[Aggregate, float]]:

@@ -172,9 +172,7 @@ class TableQuestion:
         if self.unknown is not None:
             found.append(f"rows with NULL or NaN in {self.unknown!r} are left out")
             found.append(f"keys of {self.unknown!r} whose noisy count is too small are left out, with their rows")
-        for column, bounds in {one.column: one.bounds for one in self.aggregates if one.column is not None}.items():
-            found.append(f"rows with NULL or NaN in {column!r} do not count for its statistics")
-            found.append(f"values of {column!r} are clipped to {bounds}")
+        found += dict.fromkeys(rule for one in self.aggregates for rule in one.rules)
         if self.table.unit.id is not None:
             found.append(f"rows without {self.table.unit.id!r} are left out")
             found.append(
