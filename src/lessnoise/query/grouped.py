@@ -325,7 +325,7 @@ def _summed(cells: IntArray, steps: IntArray, groups: int) -> IntArray:
 
 def _products(left: Array, right: Array) -> Array:
     """All products of a number on the left and one on the right, in each row."""
-    return (left[:, :, np.newaxis] * right[:, np.newaxis, :]).reshape(len(left), -1)
+    return (left[:, :, np.newaxis] * right[:, np.newaxis, :]).reshape(len(left), left.shape[1] * right.shape[1])
 
 
 def _ordinary(column: str | None, bounds: object) -> tuple[float, float]:

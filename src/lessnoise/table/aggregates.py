@@ -106,6 +106,11 @@ class Aggregate:
         return np.asarray((high - low) ** 2 * spread)[..., np.newaxis]
 
     @property
+    def limits(self) -> tuple[Array | float, Array | float]:
+        """Between which ends its numbers lie, for draws of the noise that leave all open."""
+        return -math.inf, math.inf
+
+    @property
     def resolution(self) -> float:
         """By how much an interval is widened on either side: a quarter of a cell, for quantiles within cells."""
         if self.kind != "quantiles":

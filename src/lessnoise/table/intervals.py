@@ -29,8 +29,11 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
     for group in range(0, len(noisy), size := max(_MOST_AT_ONCE // noise[:, 0].size, 1)):
         part = slice(group, group + size)
         possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
-        lower, upper = np.quantile(possible, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
-        found.append((lower, upper))
+        ends = (np.where(np.isnan(possible), end, possible) for end in one.limits)
+        shares = (outside, 1.0 - outside)
+        found.append(
+            [np.quantile(each, q, axis=0, method="inverted_cdf") for each, q in zip(ends, shares, strict=True)]
+        )
     lower, upper = (np.concatenate(side) for side in zip(*found, strict=True))
     return lower, upper
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Bounds = Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
 
 _LEAST_VARIANCE = 2.0**-30  # of places in [0, 1]: the steps of the sums do not tell less from nothing
+_STEEPEST = 2.0**14  # slope of places: |b|^2 times the least variance is at most the target's, which is at most 1/4
 _EVEN_VARIANCE = 1.0 / 12.0  # of values that are spread evenly between the bounds
 
 
@@ -105,9 +106,18 @@ class Covariances(Joint):
         width = self.widths
         found = [spread[..., one, other] * (width[one] * width[other])]
         if self.correlation:
-            own = np.maximum(_diagonal(spread), np.maximum(_diagonal(floor), _LEAST_VARIANCE))
-            found.append(np.clip(spread[..., one, other] / np.sqrt(own[..., one] * own[..., other]), -1.0, 1.0))
-        return np.concatenate(found, axis=-1)
+            own, least = _diagonal(spread), np.maximum(_diagonal(floor), _LEAST_VARIANCE)
+            own = np.maximum(own, least) if deviation else np.where(own < least, np.nan, own)
+            found.append(spread[..., one, other] / np.sqrt(own[..., one] * own[..., other]))
+        return np.clip(np.concatenate(found, axis=-1), *self.limits)
+
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """Covariances of places are at most 1/4 in size, correlations at most 1."""
+        one, other = np.triu_indices(len(self.columns), 1)
+        most = 0.25 * self.widths[one] * self.widths[other]
+        most = np.append(most, np.ones(len(one))) if self.correlation else most
+        return -most, most
 
     def precision(self) -> float:
         """Of a covariance at the middle, over its range of 1/2; of a correlation of even values, over that of 2."""
@@ -141,13 +151,23 @@ class Regression(Joint):
         means, spread, floor = Places(self.columns, measure).moments(noisy, deviation)
         # The root mean square of the noise's Frobenius norm, which its largest eigenvalue does not exceed.
         least = np.sqrt(np.sum(floor[..., 1:, 1:] ** 2, axis=(-2, -1)))
-        features, _ = lifted(spread[..., 1:, 1:], np.maximum(least, _LEAST_VARIANCE))
-        slopes = np.linalg.solve(features, spread[..., 1:, :1])[..., 0]
+        features, added = lifted(np.nan_to_num(spread[..., 1:, 1:]), np.fmax(least, _LEAST_VARIANCE))
+        slopes = np.clip(np.linalg.solve(features, spread[..., 1:, :1])[..., 0], -_STEEPEST, _STEEPEST)
+        if not deviation:  # as Fieller (1954) has it: where features may not vary, slopes may be anything
+            slopes = np.where(added[..., np.newaxis] > 0.0, np.nan, slopes)
         height = means[..., 0] - np.sum(means[..., 1:] * slopes, axis=-1)
         width, low = self.widths, np.array([low for low, _ in self.ranges])
         slopes = slopes * (width[0] / width[1:])
         intercept = low[0] + width[0] * height - slopes @ low[1:]
-        return np.concatenate([np.asarray(intercept)[..., np.newaxis], slopes], axis=-1)
+        return np.clip(np.concatenate([np.asarray(intercept)[..., np.newaxis], slopes], axis=-1), *self.limits)
+
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """As steep as steps can tell, and as far from 0 as such a plane can be where every feature is 0."""
+        width, farthest = self.widths, np.abs(self.ranges).max(axis=1)
+        slopes = _STEEPEST * width[0] / width[1:]
+        most = np.append(farthest[0] + slopes @ farthest[1:], slopes)
+        return -most, most
 
     def precision(self) -> float:
         """Of a slope between columns of even values, over its range of 2."""
@@ -162,28 +182,32 @@ class Places:
     measure: Measure
 
     def _weights(self, *powers: str) -> Array:
-        """The coefficients of the product of these columns: t^a has C(i, a)/C(d, a) at the i-th polynomial."""
-        each = []
-        for factor in self.measure.factors:
-            power, degree = powers.count(factor.column), factor.degree
-            each.append(np.array([math.comb(i, power) / math.comb(degree, power) for i in range(degree + 1)]))
-        return functools.reduce(np.kron, each)
+        return _coefficients(tuple((factor.degree, powers.count(factor.column)) for factor in self.measure.factors))
 
     def moments(self, noisy: Array, deviation: float) -> tuple[Array, Array, Array]:
-        """Means, covariances, and the deviation of the noise in the covariances; all within what places can have."""
+        """Means, covariances, and the deviation of the noise in the covariances.
+
+        With noise they are brought within what places can have. Without, they are left: a draw that no data could make
+        must not look like certainty. A draw without rows says nothing, and is NaN, and so are a correlation and a slope
+        if there a variance is not above 0.
+        """
         size, degrees = len(self.columns), {factor.column: factor.degree for factor in self.measure.factors}
-        rows = np.maximum(noisy.sum(axis=-1), 1.0)[..., np.newaxis]
-        means = np.clip(noisy @ np.stack([self._weights(name) for name in self.columns], axis=-1) / rows, 0.0, 1.0)
+        rows = noisy.sum(axis=-1)[..., np.newaxis]
+        rows = np.maximum(rows, 1.0) if deviation else np.where(rows < 1.0, np.nan, rows)
+        means = noisy @ np.stack([self._weights(name) for name in self.columns], axis=-1) / rows
+        means = np.clip(means, 0.0, 1.0) if deviation else means
         spread = np.zeros((*means.shape, size))
         for i, j in itertools.combinations_with_replacement(range(size), 2):
             if i == j and degrees[self.columns[i]] < 2:
                 continue
             one, other = means[..., i], means[..., j]
-            product = noisy @ self._weights(self.columns[i], self.columns[j]) / rows[..., 0]
-            # P(both) of two events with these probabilities is the extreme case (Frechet 1951), and t^2 <= t.
-            most = np.minimum(one * (1.0 - other), other * (1.0 - one))
-            least = 0.0 if i == j else -np.minimum(one * other, (1.0 - one) * (1.0 - other))
-            spread[..., i, j] = spread[..., j, i] = np.clip(product - one * other, least, most)
+            found = noisy @ self._weights(self.columns[i], self.columns[j]) / rows[..., 0] - one * other
+            if deviation:
+                # P(both) of two events with these probabilities is the extreme case (Frechet 1951), and t^2 <= t.
+                most = np.minimum(one * (1.0 - other), other * (1.0 - one))
+                least = 0.0 if i == j else -np.minimum(one * other, (1.0 - one) * (1.0 - other))
+                found = np.clip(found, least, most)
+            spread[..., i, j] = spread[..., j, i] = found
         floor = deviation / rows[..., np.newaxis] * self.norms(means)
         return means, spread, floor
 
@@ -207,6 +231,15 @@ class Places:
         """The largest |c| of two different columns if every mean is in the middle."""
         found = self.norms(np.full(len(self.columns), 0.5))
         return float(np.max(found[np.triu_indices(len(self.columns), 1)]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _coefficients(powers: tuple[tuple[int, int], ...]) -> Array:
+    """Of a product of powers, for factors of (degree, power): t^a has C(i, a)/C(d, a) at the i-th polynomial."""
+    each = [np.array([math.comb(i, a) / math.comb(d, a) for i in range(d + 1)]) for d, a in powers]
+    found = functools.reduce(np.kron, each)
+    found.setflags(write=False)
+    return found
 
 
 def covariance(*columns: str, bounds: Bounds, correlation: bool = False) -> Covariances:
