@@ -161,7 +161,7 @@ def test_cells_have_different_words():
 
 def fitted_coefficients(factors, polynomial, rng):
     """By least squares at random places: an independent route to the coefficients in the basis of the products."""
-    places = rng.random((2000, len(factors)))
+    places = rng.random((300, len(factors)))
     each = [Factor("x", (0, 1), factor.degree).parts(column) for factor, column in zip(factors, places.T, strict=True)]
     basis = each[0]
     for other in each[1:]:
@@ -217,13 +217,14 @@ def test_products_have_less_noise_than_a_simplex_for_slopes(features):
     assert ours < simplex_norm(features + 1)
 
 
+@pytest.mark.slow
 def test_the_predicted_error_is_the_error():
     rng = np.random.default_rng(4)
     data = {"a": rng.uniform(0, 1, 20_000), "b": rng.uniform(0, 1, 20_000)}
     asked = ln.covariance("a", "b", bounds=[(0, 1), (0, 1)])
     job = ln.Table(data).aggregate(asked).prepare(**TARGET, rng=rng)
     answer, truth = job.answer(), np.cov(data["a"], data["b"], bias=True)[0, 1]
-    errors = [job.release(answer).rows[0]["value"] - truth for _ in range(300)]
+    errors = [job.release(answer).rows[0]["value"] - truth for _ in range(150)]
     predicted = job.plan.parts[0].mechanism.standard_deviation * 0.5 / 20_000
     assert 0.8 * predicted < np.std(errors) < 1.25 * predicted  # fixed seed; 2/3 and 3/2 would be refused
 
@@ -291,6 +292,7 @@ def test_rows_in_blocks_add_the_same(monkeypatch):
     assert not query.partial(empty).any()
 
 
+@pytest.mark.slow
 def test_engines_agree_bit_for_bit(tmp_path):
     pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
     pytest.importorskip("duckdb")
@@ -327,7 +329,7 @@ def test_what_was_asked_is_in_the_certificate_and_in_the_rules():
         ln.linear_regression("income", on="age", bounds=bounds("income", "age")),
         ln.mean("age", bounds=(0, 100)),
     )
-    answer = ln.Table(data).group_by("city", keys=KEYS).aggregate(*asked).release(**TARGET)
+    answer = ln.Table(data).group_by("city").aggregate(*asked).release(**TARGET)
     told = json.loads(json.dumps(answer.certificate))
     assert [one["aggregate"] for one in told["aggregates"]] == ["histogram", "covariance", "linear regression", "mean"]
     assert told["aggregates"][1]["bounds"] == [[0.0, 120.0], [-5.0, 40.0]]
@@ -367,7 +369,7 @@ def test_intervals_cover_the_truth(rows, epsilon, narrow):
     line = ln.linear_regression("income", on="age", bounds=bounds("income", "age"))
     truth = [np.cov(age, income, bias=True)[0, 1], np.corrcoef(age, income)[0, 1], *fitted(income, age)]
     data = {"k": np.repeat(np.arange(4), rows), "age": np.tile(age, 4), "income": np.tile(income, 4)}
-    by_k = ln.Table(data).group_by("k", keys=[0, 1, 2, 3]).aggregate(pair, line)
+    by_k = ln.Table(data).group_by("k").aggregate(pair, line)
     job = by_k.prepare(epsilon, 1e-6, rng=rng)
     answer, hits = job.answer(), []
     for _ in range(100):
@@ -398,14 +400,13 @@ def test_counts_of_a_histogram_are_covered():
 def test_what_cannot_be_known_is_finite_with_a_wide_interval(rows):
     """Constant or collinear features, and groups without rows: the value is small, the interval says nothing."""
     age = np.full(rows, 30.0)
-    data = {"city": np.full(rows, "Oslo"), "age": age, "years": age / 3, "income": np.full(rows, 5e4)}
+    data = {"age": age, "years": age / 3, "income": np.full(rows, 5e4)}
     asked = (
         ln.linear_regression("income", on=["age", "years"], bounds=BOUNDS),
-        ln.covariance("age", "income", bounds=bounds("age", "income"), correlation=True),
+        ln.covariance("age", "years", "income", bounds=bounds("age", "years", "income"), correlation=True),
     )
-    answer = (
-        ln.Table(data).group_by("city", keys=KEYS).aggregate(*asked).release(**TARGET, rng=np.random.default_rng(12))
-    )
+    answer = ln.Table(data).aggregate(*asked).release(**TARGET, rng=np.random.default_rng(12))
+    assert len(answer.rows) == 9
     for row in answer.rows:
         assert np.isfinite([row["value"], row["lower"], row["upper"]]).all()
         if row["statistic"].startswith("slope"):
@@ -428,6 +429,7 @@ def test_many_groups_take_little_memory_for_intervals():
 # Pictures.
 
 
+@pytest.mark.slow
 def test_a_histogram_is_one_panel():
     data = people(np.random.default_rng(14), 400)
     asked = (ln.count(), ln.histogram("colour", keys=["red", "blue"]), ln.histogram("age", bounds=(0, 120), bins=200))
@@ -507,15 +509,16 @@ def people_csv(tmp_path):
     return tmp_path / "people.csv"
 
 
+@pytest.mark.slow
 def test_the_command_line_asks_the_same(people_csv, tmp_path):
-    words = ["query", str(people_csv), "--by", "city", "--keys", "Oslo,Bergen", "--epsilon", "5", "--delta", "1e-6"]
+    words = ["query", str(people_csv), "--by", "city", "--epsilon", "20", "--delta", "1e-6"]
     words += ["--histogram", "age:0:120@3", "--histogram", "colour=red,blue"]
     words += ["--covariance", "age:0:120,income:1000:200000", "--correlation", "age:0:120,years:-5:40"]
     words += ["--regress", "income:1000:200000~age:0:120,years:-5:40"]
     result = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "d"), "--format", "json", "--json"])
     assert result.exit_code == 0, result.output
     rows = json.loads((tmp_path / "d" / "answer.json").read_text())
-    assert [row["statistic"] for row in rows[: len(rows) // 2]] == [
+    assert [row["statistic"] for row in rows[: len(rows) // 3]] == [
         *(f"count of age {cell}" for cell in ("0 to 40", "40 to 80", "80 to 120")),
         *(f"count of colour '{colour}'" for colour in ("red", "blue")),
         "covariance of age and income",
