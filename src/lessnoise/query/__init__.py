@@ -17,9 +17,10 @@ from lessnoise.query.columns import (
     wrong_kind,
 )
 from lessnoise.query.gram import Gram, SecondMoments
-from lessnoise.query.grouped import ROWS, Factor, Grouped, Measure
+from lessnoise.query.grouped import ROWS, Grouped, Measure
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
+from lessnoise.query.products import Factor, Products
 from lessnoise.query.unit import ROW, Unit
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Mean",
     "Measure",
     "Presence",
+    "Products",
     "Query",
     "SecondMoments",
     "Sum",

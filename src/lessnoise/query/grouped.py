@@ -6,7 +6,6 @@ adds to one *measure* of its group has an l1 norm of at most 1, in the measure's
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +22,7 @@ from lessnoise.query.axis import Axis  # noqa: TC001
 from lessnoise.query.base import Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from lessnoise._common import Array, BoolArray, IntArray
     from lessnoise.changes import Changes
@@ -31,48 +30,17 @@ if TYPE_CHECKING:
 _MOST_CELLS = 10**8
 BITS = 30  # 2^30 steps to a row's whole contribution: 2^33 rows fit in 63 bits, and 2^20 rows in a float
 ONE = 1 << BITS
-_MOST_AT_ONCE = 1 << 22  # numbers of rows that are in memory together
-MOST_PRODUCTS = 256
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One column of ``products``: its bounds, and up to which power of it moments are wanted."""
-
-    column: str
-    bounds: tuple[float, float]
-    degree: int = 1
-
-    def __post_init__(self) -> None:
-        settle(self, bounds=_ordinary(self.column, self.bounds))
-
-    def parts(self, values: Array) -> Array:
-        """The Bernstein polynomials C(d, i) t^i (1 - t)^(d - i), i = 0..d, of each value's place t in the bounds.
-
-        >>> Factor("age", (0, 100), 2).parts(np.array([25.0, 200.0])).tolist()
-        [[0.5625, 0.375, 0.0625], [0.0, 0.0, 1.0]]
-        """
-        low, high = self.bounds
-        t = np.clip((np.clip(values, low, high) - low) / (high - low), 0.0, 1.0)
-        powers = [math.comb(self.degree, i) * t**i * (1.0 - t) ** (self.degree - i) for i in range(self.degree + 1)]
-        return np.stack(powers, axis=1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"column": self.column, "bounds": list(self.bounds), "degree": self.degree}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What each row adds to its group: 1 (``rows``), ``moments``, ``products``, a ``total``, or a cell of an ``axis``.
+    """What each row adds to its group: ``rows`` (1), ``moments`` of a degree, a ``total``, or the cell of an ``axis``.
 
     ``moments``: with t = (x - low)/(high - low), clipped to [0, 1], a row adds the Bernstein polynomials
     C(d, i) t^i (1 - t)^(d - i), i = 0..d. They are never negative and add up to 1, so that the number of rows, the sum
     of t, and for d = 2 the sum of t^2 come from one release whose l1 sensitivity is that of a count.
-    ``products``: all products of the polynomials of several columns, the ``factors``. They add up to 1 as well, so that
-    all mixed moments up to each column's degree come from such a release. Rows without one of the values add nothing.
     ``total``: x clipped to its bounds, over the larger of their sizes. Rows without a value add nothing.
-    ``cells`` and ``histogram``: the cell of the axis, for a distribution function or for counts.
+    An axis has ``cells`` for a distribution function, or a ``histogram`` for counts.
     """
 
     kind: str
@@ -80,54 +48,30 @@ class Measure:
     bounds: tuple[float, float] | None = None
     degree: int = 0
     axis: Axis | None = None
-    factors: tuple[Factor, ...] = ()
 
     def __post_init__(self) -> None:
         if self.bounds is not None:
-            settle(self, bounds=_ordinary(self.column, self.bounds))
-        if self.factors:
-            column_names([factor.column for factor in self.factors])
-        if self.width > MOST_PRODUCTS and self.factors:
-            raise InvalidInput(
-                f"columns={len(self.factors)} need {self.width} numbers for each group, more than {MOST_PRODUCTS}: ask "
-                "for fewer columns at a time, or use lessnoise.PrivateCovariance."
-            )
-
-    @property
-    def needed(self) -> list[tuple[str, str]]:
-        """The columns that it reads, and what each must hold."""
-        if self.axis is not None:
-            return [(self.axis.column, self.axis.kind)]
-        names = [factor.column for factor in self.factors] or ([] if self.column is None else [self.column])
-        return [(name, columns.NUMBER) for name in names]
-
-    def covers(self, wanted: Measure) -> bool:
-        """Whether all that is read from the other measure can be read from this one: the same with higher degrees."""
-        alike = self._without_degrees() == wanted._without_degrees()
-        return alike and all(mine >= other for mine, other in zip(self.degrees, wanted.degrees, strict=True))
-
-    @property
-    def degrees(self) -> list[int]:
-        """Up to which powers there are moments."""
-        return [self.degree, *(factor.degree for factor in self.factors)]
-
-    def _without_degrees(self) -> tuple[object, ...]:
-        pairs = tuple((factor.column, factor.bounds) for factor in self.factors)
-        return self.kind, self.column, self.bounds, self.axis, pairs
+            settle(self, bounds=interval(f"bounds of {self.column!r}", self.bounds))
+            whole_sums.grid_step(max(abs(self.bounds[0]), abs(self.bounds[1])), BITS)  # of ordinary size
 
     @property
     def width(self) -> int:
         """How many numbers a group has."""
         if self.axis is not None:
             return self.axis.size
-        if self.factors:
-            return math.prod(factor.degree + 1 for factor in self.factors)
         return self.degree + 1 if self.kind == "moments" else 1
 
     @property
     def whole(self) -> bool:
         """Whether it counts rows."""
         return self.kind in ("rows", "cells", "histogram")
+
+    @property
+    def needed(self) -> list[tuple[str, str]]:
+        """The columns that it reads, and what each must hold."""
+        if self.axis is not None:
+            return [(self.axis.column, self.axis.kind)]
+        return [] if self.column is None else [(self.column, columns.NUMBER)]
 
     @property
     def unit(self) -> float:
@@ -149,42 +93,34 @@ class Measure:
 
     def added(self, batch: Any, names: tuple[str, ...]) -> IntArray:  # noqa: ANN401
         """For each row what it adds, in steps; of an axis the cell, or -1."""
+        if self.kind == "rows":
+            return np.ones((columns.length(batch), 1), dtype=np.int64)
         if self.axis is not None:
             return self.axis.cells(batch, names)
-        return np.concatenate([steps for _, steps in self.blocks(batch, names)])
-
-    def blocks(self, batch: Any, names: tuple[str, ...]) -> Iterator[tuple[slice, IntArray]]:  # noqa: ANN401
-        """What rows add, in steps, so many rows at a time that it fits in memory."""
-        rows, size = columns.length(batch), max(_MOST_AT_ONCE // self.width, 1)
-        values = [columns.numbers(batch, name, names) for name, _ in self.needed]
-        for start in range(0, max(rows, 1), size):
-            where = slice(start, min(start + size, rows))
-            yield where, self._steps([column[where] for column in values], where.stop - start)
-
-    def _steps(self, values: list[Array], rows: int) -> IntArray:
-        if self.kind == "rows":
-            return np.ones((rows, 1), dtype=np.int64)
-        missing = np.isnan(values).any(axis=0)
-        values = [np.where(missing, 0.0, column) for column in values]
+        assert self.column is not None
+        assert self.bounds is not None
+        low, high = self.bounds
+        values = columns.numbers(batch, self.column, names)
+        missing = np.isnan(values)
+        clipped = np.clip(np.where(missing, low, values), low, high)
         if self.kind == "total":
-            assert self.bounds is not None
-            parts = np.clip(values[0], *self.bounds)[:, np.newaxis] / self.unit
+            parts = [clipped / self.unit]
         else:
-            assert self.factors or (self.column is not None and self.bounds is not None)
-            factors = self.factors or (Factor(self.column, self.bounds, self.degree),)  # type: ignore[arg-type]
-            each = [factor.parts(column) for factor, column in zip(factors, values, strict=True)]
-            parts = functools.reduce(_products, each)
-        steps = np.rint(parts * ONE).astype(np.int64)
+            t = np.clip((clipped - low) / (high - low), 0.0, 1.0)
+            parts = [math.comb(self.degree, i) * t**i * (1.0 - t) ** (self.degree - i) for i in range(self.degree + 1)]
+        steps = np.rint(np.stack(parts, axis=1) * ONE).astype(np.int64)
         steps[missing] = 0
         return np.clip(steps, -ONE, ONE)
+
+    def parts(self, batch: Any, names: tuple[str, ...]) -> Iterable[IntArray]:  # noqa: ANN401
+        """What each row adds to each number, in steps."""
+        return self.added(batch, names).T
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         values: dict[str, Any] = {"kind": self.kind}
         if self.axis is not None:
             return {**values, "axis": self.axis.to_dict()}
-        if self.factors:
-            return {**values, "factors": [factor.to_dict() for factor in self.factors]}
         if self.column is not None and self.bounds is not None:
             values |= {"column": self.column, "bounds": list(self.bounds)}
         return {**values, "degree": self.degree} if self.kind == "moments" else values
@@ -224,7 +160,7 @@ class Grouped(Query):
 
     def _needed(self) -> list[tuple[str, str]]:
         needed = [(axis.column, axis.kind) for axis in self.axes]
-        return needed + [pair for measure in self.measures for pair in measure.needed]
+        return needed + [each for measure in self.measures for each in measure.needed]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -275,10 +211,8 @@ class Grouped(Query):
                 flat = np.bincount(cells[both] * measure.width + added[both], minlength=groups * measure.width)
                 part += flat.reshape(groups, measure.width)
             else:
-                for where, added in measure.blocks(batch, self.columns):
-                    mine = kept[where]
-                    for i in range(measure.width):  # exact: at most 2^22 rows of at most 2^30 steps
-                        part[:, i] += _summed(cells[where][mine], added[mine, i], groups)
+                for i, steps in enumerate(measure.parts(batch, self.columns)):
+                    part[:, i] += _summed(cells[kept], steps[kept], groups)
             place += measure.width
         return result
 
@@ -321,15 +255,3 @@ def _summed(cells: IntArray, steps: IntArray, groups: int) -> IntArray:
         part = slice(start, start + (1 << 22))
         result += np.bincount(cells[part], weights=steps[part], minlength=groups).astype(np.int64)
     return result
-
-
-def _products(left: Array, right: Array) -> Array:
-    """All products of a number on the left and one on the right, in each row."""
-    return (left[:, :, np.newaxis] * right[:, np.newaxis, :]).reshape(len(left), left.shape[1] * right.shape[1])
-
-
-def _ordinary(column: str | None, bounds: object) -> tuple[float, float]:
-    """Bounds in order and of ordinary size."""
-    low, high = interval(f"bounds of {column!r}", bounds)
-    whole_sums.grid_step(max(abs(low), abs(high)), BITS)
-    return low, high

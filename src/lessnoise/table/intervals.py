@@ -25,17 +25,15 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
             np.clip(end + side * one.resolution, low, high) for end, side in zip(ends, (-1, 1), strict=True)
         )
         return lower, upper
-    outside, found = 0.5 * (1.0 - level), []
-    for group in range(0, len(noisy), size := max(_MOST_AT_ONCE // noise[:, 0].size, 1)):
-        part = slice(group, group + size)
+    outside, size = 0.5 * (1.0 - level), max(_MOST_AT_ONCE // noise[:, 0].size, 1)
+    lower, upper = [], []
+    for start in range(0, len(noisy), size):
+        part = slice(start, start + size)
         possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
-        ends = (np.where(np.isnan(possible), end, possible) for end in one.limits)
-        shares = (outside, 1.0 - outside)
-        found.append(
-            [np.quantile(each, q, axis=0, method="inverted_cdf") for each, q in zip(ends, shares, strict=True)]
-        )
-    lower, upper = (np.concatenate(side) for side in zip(*found, strict=True))
-    return lower, upper
+        for found, end, share in zip((lower, upper), one.limits, (outside, 1.0 - outside), strict=True):
+            each = np.where(np.isnan(possible), end, possible)  # what leaves all open counts as either end
+            found.append(np.quantile(each, share, axis=0, method="inverted_cdf"))
+    return np.concatenate(lower), np.concatenate(upper)
 
 
 def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array, Array]:

@@ -24,13 +24,14 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.postprocess import lifted
-from lessnoise.query import Factor, Measure, column_names
+from lessnoise.query import Factor, Products, column_names
 from lessnoise.table.aggregates import Aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array
+    from lessnoise.query import Measure
 
     Bounds = Mapping[str, tuple[float, float]] | Sequence[tuple[float, float]]
 
@@ -52,10 +53,10 @@ class Joint(Aggregate):
         """The highest power of each column that is needed."""
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> Products:
         """All products of the columns' polynomials, in the order of their names, so that several can share it."""
         factors = itertools.starmap(Factor, zip(self.columns, self.ranges, self.degrees, strict=True))
-        return Measure("products", factors=tuple(sorted(factors, key=lambda factor: factor.column)))
+        return Products(factors=tuple(sorted(factors, key=lambda factor: factor.column)))
 
     @property
     def widths(self) -> Array:
@@ -101,7 +102,7 @@ class Covariances(Joint):
 
     def estimate(self, measure: Measure, noisy: Array, deviation: float = 0.0) -> Array:
         """Covariances and correlations of all pairs; variances are lifted to their noise, of this deviation."""
-        _, spread, floor = Places(self.columns, measure).moments(noisy, deviation)
+        _, spread, floor = Places.of(self.columns, measure).moments(noisy, deviation)
         one, other = np.triu_indices(len(self.columns), 1)
         width = self.widths
         found = [spread[..., one, other] * (width[one] * width[other])]
@@ -148,7 +149,7 @@ class Regression(Joint):
 
     def estimate(self, measure: Measure, noisy: Array, deviation: float = 0.0) -> Array:
         """Least squares from noisy moments; the features' covariances are lifted to their noise, of this deviation."""
-        means, spread, floor = Places(self.columns, measure).moments(noisy, deviation)
+        means, spread, floor = Places.of(self.columns, measure).moments(noisy, deviation)
         # The root mean square of the noise's Frobenius norm, which its largest eigenvalue does not exceed.
         least = np.sqrt(np.sum(floor[..., 1:, 1:] ** 2, axis=(-2, -1)))
         features, added = lifted(np.nan_to_num(spread[..., 1:, 1:]), np.fmax(least, _LEAST_VARIANCE))
@@ -159,7 +160,8 @@ class Regression(Joint):
         width, low = self.widths, np.array([low for low, _ in self.ranges])
         slopes = slopes * (width[0] / width[1:])
         intercept = low[0] + width[0] * height - slopes @ low[1:]
-        return np.clip(np.concatenate([np.asarray(intercept)[..., np.newaxis], slopes], axis=-1), *self.limits)
+        found = np.concatenate([np.asarray(intercept)[..., np.newaxis], slopes], axis=-1)
+        return np.asarray(np.clip(found, *self.limits), dtype=np.float64)
 
     @property
     def limits(self) -> tuple[Array, Array]:
@@ -179,7 +181,13 @@ class Places:
     """Means and covariances of the places t in [0, 1] of some columns, as they follow from a measure's numbers."""
 
     columns: tuple[str, ...]
-    measure: Measure
+    measure: Products
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], measure: Measure) -> Places:
+        """From a measure that serves them."""
+        assert isinstance(measure, Products)
+        return cls(columns, measure)
 
     def _weights(self, *powers: str) -> Array:
         return _coefficients(tuple((factor.degree, powers.count(factor.column)) for factor in self.measure.factors))
@@ -277,8 +285,6 @@ def linear_regression(target: str, on: str | Sequence[str], bounds: Bounds) -> R
 
 def _ranges(names: tuple[str, ...], bounds: object) -> tuple[tuple[float, float], ...]:
     """The bounds in the order of the columns."""
-    for name in names:
-        validation.text("column", name)
     if isinstance(bounds, Mapping):
         lacking = [name for name in names if name not in bounds]
         if lacking or len(bounds) > len(names):

@@ -13,6 +13,7 @@ from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import Mechanism, draw_noise, has_independent_entries, hb, laplace, least_noise, prepare_noise
 from lessnoise.noise import Stream
+from lessnoise.query import Products
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,17 +131,25 @@ def make_plan(
 
 
 def measures_of(aggregates: Sequence[Aggregate]) -> tuple[Measure, ...]:
-    """Each measure once; a mean takes the moments of a variance of the same column, and the like."""
+    """Each measure once; a mean takes the moments of a variance of the same column."""
     found: list[Measure] = []
-    for measure in sorted((one.measure for one in aggregates), key=lambda measure: -sum(measure.degrees)):
-        if not any(known.covers(measure) for known in found):
+    for measure in sorted((one.measure for one in aggregates), key=lambda measure: -measure.degree):
+        if not any(_covers(known, measure) for known in found):
             found.append(measure)
     return tuple(found)
 
 
 def serves(measure: Measure, aggregate: Aggregate) -> bool:
     """Whether an aggregate is read from this measure."""
-    return measure.covers(aggregate.measure)
+    return _covers(measure, aggregate.measure)
+
+
+def _covers(known: Measure, wanted: Measure) -> bool:
+    if isinstance(known, Products) and isinstance(wanted, Products):
+        return known.covers(wanted)
+    if known.kind == "moments" and wanted.kind == "moments":
+        return replace(known, degree=wanted.degree) == wanted and known.degree >= wanted.degree
+    return known == wanted
 
 
 def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -> list[tuple[Aggregate, float]]:
