@@ -25,15 +25,20 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
             np.clip(end + side * one.resolution, low, high) for end, side in zip(ends, (-1, 1), strict=True)
         )
         return lower, upper
+    return _from_draws(one, measure, noisy, noise, level)
+
+
+def _from_draws(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
+    """The middle of what the truth may be; draws that leave all open count as either end."""
     outside, size = 0.5 * (1.0 - level), max(_MOST_AT_ONCE // noise[:, 0].size, 1)
-    lower, upper = [], []
+    ends: tuple[list[Array], list[Array]] = ([], [])
     for start in range(0, len(noisy), size):
         part = slice(start, start + size)
         possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
-        for found, end, share in zip((lower, upper), one.limits, (outside, 1.0 - outside), strict=True):
-            each = np.where(np.isnan(possible), end, possible)  # what leaves all open counts as either end
+        for found, limit, share in zip(ends, one.limits, (outside, 1.0 - outside), strict=True):
+            each = np.where(np.isnan(possible), limit, possible)
             found.append(np.quantile(each, share, axis=0, method="inverted_cdf"))
-    return np.concatenate(lower), np.concatenate(upper)
+    return np.concatenate(ends[0]), np.concatenate(ends[1])
 
 
 def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array, Array]:
