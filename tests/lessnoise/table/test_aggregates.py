@@ -295,12 +295,15 @@ def test_engines_agree_bit_for_bit(tmp_path):
     pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
     pytest.importorskip("duckdb")
     data = people(np.random.default_rng(8), 300)
-    query = Grouped((Axis("city", keys=KEYS),), MEASURES)
-    exact = query.answer(data).value
     frame = pd.DataFrame(data)
     frame.to_parquet(tmp_path / "people.parquet")
-    for other in (frame, pa.Table.from_pandas(frame), tmp_path / "people.parquet"):
-        assert np.array_equal(query.answer(other).value, exact)
+    kinds = {"products": MEASURES[:3], "cells": MEASURES[3:4], "keys": MEASURES[4:], "all": MEASURES}
+    for name, measures in kinds.items():  # an engine may know some kinds and leave others to NumPy
+        query = Grouped((Axis("city", keys=KEYS),), measures)
+        exact = query.answer(data).value
+        assert exact.any()
+        for other in (frame, pa.Table.from_pandas(frame), tmp_path / "people.parquet"):
+            assert np.array_equal(query.answer(other).value, exact), name
 
 
 # Sharing, plans and descriptions.
