@@ -27,7 +27,7 @@ class CellCounts(Aggregate):
     axis: Axis | None = None
 
     @property
-    def cells(self) -> Axis:
+    def along(self) -> Axis:
         """The axis, which is there."""
         assert self.axis is not None
         return self.axis
@@ -35,18 +35,18 @@ class CellCounts(Aggregate):
     @cached_property
     def names(self) -> list[str]:
         """Of the counts, in the order of the cells."""
-        return [f"count of {self.cells.column} {words}" for words in cell_words(self.cells, quoted=True)]
+        return [f"count of {self.along.column} {words}" for words in cell_words(self.along, quoted=True)]
 
     @property
     def summary(self) -> str:
         """What it is, for a plan."""
-        return f"count of {self.cells.column} in {self.cells.size} cells"
+        return f"count of {self.along.column} in {self.along.size} cells"
 
     @property
     def rules(self) -> list[str]:
         """Which rows are in no cell."""
-        column = self.cells.column
-        which = "outside the cells" if self.cells.keys is None else "that is not among its keys"
+        column = self.along.column
+        which = "outside the cells" if self.along.keys is None else "that is not among its keys"
         return [f"rows with NULL or NaN in {column!r}, or a value {which}, are in no cell of its histogram"]
 
     @property
@@ -57,7 +57,7 @@ class CellCounts(Aggregate):
     @property
     def measure(self) -> Measure:
         """The cells, each with a count's noise."""
-        return Measure("histogram", axis=self.cells)
+        return Measure("histogram", axis=self.along)
 
     def estimate(self, measure: Measure, noisy: Array, deviation: float = 0.0) -> Array:
         """The counts as they are."""
@@ -70,7 +70,7 @@ class CellCounts(Aggregate):
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""
-        return {"aggregate": self.kind, **self.cells.to_dict()}
+        return {"aggregate": self.kind, **self.along.to_dict()}
 
 
 def histogram(
