@@ -57,7 +57,18 @@ from lessnoise.mechanism import (
 )
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
-from lessnoise.table import Table, TableAnswer, count, mean, quantiles, sum, variance  # noqa: A004
+from lessnoise.table import (
+    Table,
+    TableAnswer,
+    count,
+    covariance,
+    histogram,
+    linear_regression,
+    mean,
+    quantiles,
+    sum,  # noqa: A004
+    variance,
+)
 from lessnoise.tasks import HistogramRelease, private_histogram
 
 if TYPE_CHECKING:
@@ -120,15 +131,18 @@ __all__ = [
     "correlated_gaussian",
     "correlated_radial",
     "count",
+    "covariance",
     "dawa",
     "discrete_gaussian",
     "generalized_gaussian",
     "geometric",
     "hb",
+    "histogram",
     "l2_mechanism",
     "laplace",
     "learn",
     "least_noise",
+    "linear_regression",
     "loss_lower_bound",
     "mean",
     "mgm",

@@ -21,7 +21,7 @@ from lessnoise.cli.options import (
     seeded,
 )
 from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
-from lessnoise.cli.question import asked, axes, listed, weights_of
+from lessnoise.cli.question import asked, axes, listed, several_columns, weights_of
 from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
@@ -76,6 +76,28 @@ def query(
         list[str] | None,
         typer.Option(help="Quantiles of a column, such as age:0:120@0.25,0.5,0.75.", metavar=f"{_Column}@P,P"),
     ] = None,
+    histogram: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Counts in even cells of a column, such as age:0:120@12, or of public keys, such as colour=red,blue.",
+            metavar=f"{_Column}@N",
+        ),
+    ] = None,
+    covariance: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariances of two or more columns, with commas.", metavar=f"{_Column},{_Column}"),
+    ] = None,
+    correlation: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariances and correlations of two or more columns.", metavar=f"{_Column},{_Column}"),
+    ] = None,
+    regress: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Intercept and slopes of a column on others, such as income:0:200000~age:0:120,years:0:50.",
+            metavar=f"{_Column}~{_Column}",
+        ),
+    ] = None,
     weights: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,7 +132,8 @@ def query(
     Example: [bold]lessnoise query people.csv --by city --keys Oslo,Bergen --count --mean income:0:200000 --epsilon 1
     --delta 1e-6 --out private[/bold]
     """
-    aggregates = asked(count, mean or (), total or (), variance or (), quantiles or ())
+    joint = several_columns(histogram or (), covariance or (), correlation or (), regress or ())
+    aggregates = asked(count, mean or (), total or (), variance or (), quantiles or (), joint)
     protected = Unit(unit, max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
     source = Table(data_source(data, table), protected, neighbours, engine)
     groups, given = axes(by or (), keys or (), bins or (), edges or ()), weights_of(weights or ())

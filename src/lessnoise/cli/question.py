@@ -8,23 +8,40 @@ from lessnoise.cli.options import parse_keys
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.query import Axis
-from lessnoise.table import Aggregate, count, mean, quantiles, sum, variance  # noqa: A004
+from lessnoise.table import (
+    Aggregate,
+    count,
+    covariance,
+    histogram,
+    linear_regression,
+    mean,
+    quantiles,
+    sum,  # noqa: A004
+    variance,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_ASK = "--count, --mean, --sum, --variance or --quantiles"
+_ASK = "--count, --mean, --sum, --variance, --quantiles, --histogram, --covariance, --correlation or --regress"
+_HISTOGRAM, _PAIR = "age:0:120@12 or colour=red,blue", "age:0:120,income:0:200000"
+_REGRESS = "income:0:200000~age:0:120"
 
 
 def asked(
-    counted: bool, means: Sequence[str], sums: Sequence[str], variances: Sequence[str], spread: Sequence[str]
+    counted: bool,
+    means: Sequence[str],
+    sums: Sequence[str],
+    variances: Sequence[str],
+    spread: Sequence[str],
+    more: Sequence[Aggregate] = (),
 ) -> list[Aggregate]:
-    """The statistics, in this order.
+    """The statistics, in this order; ``more`` are read already.
 
     >>> [one.names for one in asked(True, ["age:0:120"], [], [], ["age:0:120@0.5"])]
     [['count'], ['mean of age'], ['0.5 quantile of age']]
     """
-    found = [count()] if counted else []
+    found: list[Aggregate] = [count()] if counted else []
     for name, build, texts in (("mean", mean, means), ("sum", sum, sums), ("variance", variance, variances)):
         for text in texts:
             column, bounds = _bounded(name, text, text, "income:0:200000")
@@ -33,8 +50,42 @@ def asked(
         front, _, back = text.rpartition("@")
         column, bounds = _bounded("quantiles", text, front, "age:0:120@0.25,0.5,0.75")
         found.append(quantiles(column, _numbers("quantiles", text, back.split(","), "age:0:120@0.25,0.5"), bounds))
+    found += more
     if not found:
         raise InvalidInput(f"nothing is asked for: add at least one of {_ASK}.")
+    return found
+
+
+def several_columns(
+    histograms: Sequence[str], covariances: Sequence[str], correlations: Sequence[str], regressions: Sequence[str]
+) -> list[Aggregate]:
+    """Histograms, then statistics of several columns together.
+
+    >>> several_columns(["age:0:120@2"], [], [], ["income:0:9~age:0:120"])[1].names
+    ['intercept of income', 'slope of income on age']
+    """
+    found: list[Aggregate] = []
+    for text in histograms:
+        front, at, back = text.rpartition("@")
+        column, equals, keys = text.partition("=")
+        if at and back.isdecimal() and len(back) < 10:
+            name, bounds = _bounded("histogram", text, front, _HISTOGRAM)
+            found.append(histogram(name, bounds, bins=int(back)))
+        elif equals and column:
+            found.append(histogram(column, keys=parse_keys(keys)))
+        else:
+            raise _unread("histogram", text, _HISTOGRAM)
+    for option, texts in (("covariance", covariances), ("correlation", correlations)):
+        for text in texts:
+            names, ranges = _columns(option, text, text, _PAIR)
+            found.append(covariance(*names, bounds=ranges, correlation=option == "correlation"))
+    for text in regressions:
+        target, tilde, features = text.partition("~")
+        if not tilde:
+            raise _unread("regress", text, _REGRESS)
+        name, bounds = _bounded("regress", text, target, _REGRESS)
+        names, ranges = _columns("regress", text, features, _REGRESS)
+        found.append(linear_regression(name, names, [bounds, *ranges]))
     return found
 
 
@@ -104,6 +155,11 @@ def _bounded(option: str, text: str, front: str, example: str) -> tuple[str, tup
         raise _unread(option, text, example)
     low, high = _numbers(option, text, ends, example)
     return column, (low, high)
+
+
+def _columns(option: str, text: str, words: str, example: str) -> tuple[list[str], list[tuple[float, float]]]:
+    pairs = [_bounded(option, text, word, example) for word in words.split(",")]
+    return [name for name, _ in pairs], [bounds for _, bounds in pairs]
 
 
 def _numbers(option: str, text: str, words: Sequence[str], example: str) -> list[float]:

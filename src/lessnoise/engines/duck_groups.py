@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise.engines.duck_sql import axis_cell, inside, number, used_rows
-from lessnoise.query import CLAMP, DROP, INTEGER, ONE
+from lessnoise.query import CLAMP, DROP, INTEGER, ONE, Products
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,12 +27,14 @@ def sums(query: Grouped, source: str, unit: Unit, connection: Any) -> str | None
     """A SELECT of cell, ``b0``, ``of0``, ..., ``a0``, ...: for each group the sums of the measures' parts, as BIGINT.
 
     For each measure with an axis there is a GROUP BY of its own in the same pass, by group and cell ``b`` of the axis,
-    in which ``of`` is 0. None if an axis has no formula for its cells. Keys are found by a join with a small table.
+    in which ``of`` is 0. None for products, and if an axis has no formula
+    for its cells. Keys are found by a join with a small table.
     """
     numbered = {name: f"c{place}" for place, name in enumerate(query.columns)}
     cells = _cell(query)
     bins = [_place(axis, _value(query, axis.column)) for axis in (one.axis for one in query.measures) if axis]
-    if cells is None or any(one is None for one in bins):
+    products = any(isinstance(one, Products) for one in query.measures)
+    if cells is None or products or any(one is None for one in bins):
         return None
     joined = _joined(query, numbered, source, connection)
     every = [*numbered.values(), *([] if unit.id is None else [f"c{len(numbered)}"])]

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.pca.layout import COUNT_WEIGHT, MEAN_WEIGHT
+from lessnoise.postprocess import lifted
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
@@ -101,12 +102,12 @@ def solve(moments: Moments, layout: Layout, deviation: float, farthest: Array) -
     centred = moments.gram - count * np.outer(mean, mean)
     features = centred[:size, :size]
     floor = noise.floor(mean[:size])
-    ridge = max(floor - float(np.linalg.eigvalsh(features)[0]), 0.0)
-    lifted = features + ridge * np.eye(size)
-    coefficients = np.linalg.solve(lifted, centred[:size, size])
+    positive, added = lifted(features, floor)
+    ridge = float(added)
+    coefficients = np.linalg.solve(positive, centred[:size, size])
     intercept = float(mean[size] - mean[:size] @ coefficients)
     line, height = np.append(-coefficients, 1.0), -intercept
-    inverse = _bordered_inverse(lifted, mean[:size], count, layout.center)
+    inverse = _bordered_inverse(positive, mean[:size], count, layout.center)
     equations = noise.equations(line, height)
     by_noise = inverse @ equations @ inverse
     # The solution fits the noise, too: that takes tr(A^-1 V) off the sum of squares, on average.

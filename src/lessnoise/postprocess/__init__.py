@@ -5,11 +5,12 @@ post-processing: the guarantee of the release stays what it was. Most trade a bi
 when that pays.
 """
 
-from lessnoise.postprocess.constraints import nonnegative, restrict, round_to_integers, symmetrise
+from lessnoise.postprocess.constraints import lifted, nonnegative, restrict, round_to_integers, symmetrise
 from lessnoise.postprocess.shrinkage import james_stein, shrink_to_prior, soft_threshold
 
 __all__ = [
     "james_stein",
+    "lifted",
     "nonnegative",
     "restrict",
     "round_to_integers",

@@ -21,6 +21,7 @@ from lessnoise.query.gram import Gram, SecondMoments
 from lessnoise.query.grouped import ONE, ROWS, USERS, Grouped, Measure
 from lessnoise.query.histogram import Histogram, Presence
 from lessnoise.query.linear import Mean, Sum
+from lessnoise.query.products import Factor, Products
 from lessnoise.query.unit import ROW, Unit
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Answer",
     "Asked",
     "Axis",
+    "Factor",
     "FoundKeys",
     "Gram",
     "Grouped",
@@ -45,6 +47,7 @@ __all__ = [
     "Mean",
     "Measure",
     "Presence",
+    "Products",
     "Query",
     "SecondMoments",
     "Sum",

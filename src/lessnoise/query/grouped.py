@@ -24,13 +24,14 @@ from lessnoise.query.axis import Axis, own_order
 from lessnoise.query.base import Norms, Query, column_names, interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from lessnoise._common import Array, BoolArray, IntArray
     from lessnoise.changes import Changes
 
 _MOST_CELLS = 10**8
-_KINDS = ("rows", "users", "moments", "total", "cells")
+_KINDS = ("rows", "users", "moments", "total", "cells", "histogram")
+_OTHERS: dict[str, type[Measure]] = {}  # kinds of measures with a class of their own
 BITS = 30  # 2^30 steps to a row's whole contribution: 2^33 rows fit in 63 bits, and 2^20 rows in a float
 ONE = 1 << BITS
 
@@ -43,6 +44,7 @@ class Measure:
     C(d, i) t^i (1 - t)^(d - i), i = 0..d, for d = 1 or 2. They are never negative and add up to 1, so that the number
     of rows, the sum of t, and for d = 2 the sum of t^2 come from one release whose l1 sensitivity is that of a count.
     ``total``: x clipped to its bounds, over the larger of their sizes. Rows without a value add nothing.
+    An axis has ``cells`` for a distribution function, or a ``histogram`` for counts.
     """
 
     kind: str
@@ -51,10 +53,13 @@ class Measure:
     degree: int = 0
     axis: Axis | None = None
 
+    def __init_subclass__(cls) -> None:
+        _OTHERS[cls.__dict__["kind"]] = cls
+
     def __post_init__(self) -> None:
         validation.choice("kind", self.kind, _KINDS)
         numeric = self.kind in ("moments", "total")
-        needed = {"column": numeric, "bounds": numeric, "axis": self.kind == "cells"}
+        needed = {"column": numeric, "bounds": numeric, "axis": self.kind in ("cells", "histogram")}
         for name, wanted in needed.items():
             given = getattr(self, name)
             if (given is not None) != wanted:
@@ -79,7 +84,14 @@ class Measure:
     @property
     def whole(self) -> bool:
         """Whether it counts rows, or users."""
-        return self.kind in ("rows", "cells", "users")
+        return self.kind in ("rows", "users", "cells", "histogram")
+
+    @property
+    def needed(self) -> list[tuple[str, str]]:
+        """The columns that it reads, and what each must hold."""
+        if self.axis is not None:
+            return [(self.axis.column, self.axis.kind)]
+        return [] if self.column is None else [(self.column, columns.NUMBER)]
 
     @property
     def unit(self) -> float:
@@ -96,9 +108,14 @@ class Measure:
         sides = Fraction(1)
         if neighbours is Neighbours.REPLACE:  # out of one group and into another; or from one end to the other, or to 0
             sides = Fraction(2) if groups * self.width > 1 else self._spread
-        # A row adds at most ONE steps in all; the way to floats moves each of its numbers by less than SPACING more.
-        slack = Fraction(self.width * whole_sums.SPACING, ONE)
+        # A row adds ONE steps in all, and the excess; the way to floats moves each number by less than SPACING more.
+        slack = (self.width * whole_sums.SPACING + self.excess) / ONE
         return ball(round_up(rows * sides * (1 + slack)), norm=1)
+
+    @property
+    def excess(self) -> Fraction:
+        """By how many steps rounding can take what a row adds beyond ONE: not at all."""
+        return Fraction(0)
 
     @property
     def _spread(self) -> Fraction:
@@ -122,7 +139,7 @@ class Measure:
         clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
         return np.asarray(np.rint((clipped - origin) * factor), dtype=np.int64)
 
-    def parts(self, batch: Any, names: tuple[str, ...]) -> list[IntArray]:  # noqa: ANN401
+    def parts(self, batch: Any, names: tuple[str, ...]) -> Iterable[IntArray]:  # noqa: ANN401
         """Whole numbers of each row whose sums are all that :meth:`numbers` needs: of moments 1, s and s^2, rounded.
 
         With s the steps of a value and q = s^2/ONE, rounded half up, a row adds ONE - s and s, or ONE - 2s + q,
@@ -152,7 +169,7 @@ class Measure:
 
     def added(self, batch: Any, names: tuple[str, ...]) -> IntArray:  # noqa: ANN401
         """For each row what it adds, in steps; of an axis the cell, or -1."""
-        return self.numbers(self.parts(batch, names)) if self.axis is None else self.axis.cells(batch, names)
+        return self.numbers(list(self.parts(batch, names))) if self.axis is None else self.axis.cells(batch, names)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -179,6 +196,9 @@ class Measure:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Measure:
         """The inverse of :meth:`to_dict`."""
+        own = _OTHERS.get(str(values.get("kind")))
+        if own is not None:
+            return own.from_dict(values)
         given = validation.fields(values, ("kind",), "measure", ("column", "bounds", "degree", "axis"))
         axis = given.get("axis")
         return cls(**{**given, "axis": None if axis is None else Axis.from_dict(axis)})
@@ -216,19 +236,14 @@ class Grouped(Query):
                 f"groups={self.shape[0]} with {self.shape[1]} numbers each are more than {_MOST_CELLS}: ask for fewer."
             )
         for name, kind in self._needed():
-            if self.kinds[name] != kind and columns.NUMBER not in (kind, self.kinds[name]):
+            if self.kinds[name] != kind and columns.TEXT in (kind, self.kinds[name]):
                 raise InvalidInput(
                     f"column={name!r} is used as {self.kinds[name]} and as {kind}: choose one use of it."
                 )
 
     def _needed(self) -> list[tuple[str, str]]:
         needed = [(axis.column, axis.kind) for axis in self.axes]
-        for measure in self.measures:
-            if measure.axis is not None:
-                needed.append((measure.axis.column, measure.axis.kind))
-            elif measure.column is not None:
-                needed.append((measure.column, columns.NUMBER))
-        return needed
+        return needed + [each for measure in self.measures for each in measure.needed]
 
     @property
     def columns(self) -> tuple[str, ...]:

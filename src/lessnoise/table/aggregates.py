@@ -51,6 +51,26 @@ class Aggregate:
         return [self.kind if self.column is None else f"{self.kind} of {self.column}"]
 
     @property
+    def summary(self) -> str:
+        """What it gives, for a plan."""
+        return ", ".join(self.names)
+
+    @property
+    def rules(self) -> list[str]:
+        """Which rows do not count for it, and what is clipped."""
+        if self.column is None:
+            return []
+        return [
+            f"rows with NULL or NaN in {self.column!r} do not count for its statistics",
+            f"values of {self.column!r} are clipped to {self.bounds}",
+        ]
+
+    @property
+    def whole(self) -> bool:
+        """Whether its numbers are counts."""
+        return self.kind == "count"
+
+    @property
     def measure(self) -> Measure:
         """What must be measured for it."""
         if self.kind == "count":
@@ -62,8 +82,12 @@ class Aggregate:
             return Measure("cells", axis=Axis(self.column, bounds=self.bounds, bins=self.bins, outside=CLAMP))
         return Measure("moments", self.column, self.bounds, degree=1 if self.kind == "mean" else 2)
 
-    def estimate(self, measure: Measure, noisy: Array) -> Array:
-        """From the measure's noisy numbers, along the last axis, to the aggregate's: post-processing."""
+    def estimate(self, measure: Measure, noisy: Array, deviation: float = 0.0) -> Array:
+        """From the measure's noisy numbers, along the last axis, to the aggregate's: post-processing.
+
+        ``deviation``: of the noise on each, for estimates that would blow up; 0 says that what is given may be true.
+        """
+        del deviation
         if self.kind == "count":
             return noisy
         if self.kind == "sum":
@@ -80,6 +104,11 @@ class Aggregate:
             return np.asarray(low + (high - low) * mean)[..., np.newaxis]
         spread = np.clip(noisy[..., 2] / rows - mean**2, 0.0, 0.25)
         return np.asarray((high - low) ** 2 * spread)[..., np.newaxis]
+
+    @property
+    def limits(self) -> tuple[Array | float, Array | float]:
+        """Between which ends its numbers lie, for draws of the noise that leave all open."""
+        return -math.inf, math.inf
 
     @property
     def resolution(self) -> float:

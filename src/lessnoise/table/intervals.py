@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lessnoise.query import Measure
     from lessnoise.table.aggregates import Aggregate
 
+_MOST_AT_ONCE = 1 << 22  # numbers in memory
+
 
 def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
     """Both ends, for every group and number of the aggregate. ``noise``: draws, along the first axis."""
@@ -23,10 +25,20 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
             np.clip(end + side * one.resolution, low, high) for end, side in zip(ends, (-1, 1), strict=True)
         )
         return lower, upper
-    outside = 0.5 * (1.0 - level)
-    possible = one.estimate(measure, noisy - noise)
-    lower, upper = np.quantile(possible, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
-    return lower, upper
+    return _from_draws(one, measure, noisy, noise, level)
+
+
+def _from_draws(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
+    """The middle of what the truth may be; draws that leave all open count as either end."""
+    outside, size = 0.5 * (1.0 - level), max(_MOST_AT_ONCE // noise[:, 0].size, 1)
+    ends: tuple[list[Array], list[Array]] = ([], [])
+    for start in range(0, len(noisy), size):
+        part = slice(start, start + size)
+        possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
+        for found, limit, share in zip(ends, one.limits, (outside, 1.0 - outside), strict=True):
+            each = np.where(np.isnan(possible), limit, possible)
+            found.append(np.quantile(each, share, axis=0, method="inverted_cdf"))
+    return np.concatenate(ends[0]), np.concatenate(ends[1])
 
 
 def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array, Array]:

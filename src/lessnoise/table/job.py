@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS, Grouped
 from lessnoise.release import Certificate, Payment
 from lessnoise.table.answer import STATISTIC, TableAnswer
+from lessnoise.table.histograms import cell_words
 from lessnoise.table.intervals import interval
 from lessnoise.table.plan import MOST_GROUPS, serves
 
@@ -130,7 +130,7 @@ class Job:
         for (part, noisy), draws in zip(released, noise, strict=True):
             for one in self.question.aggregates:
                 if serves(part.measure, one):
-                    value = one.estimate(part.measure, noisy)
+                    value = one.estimate(part.measure, noisy, part.mechanism.standard_deviation)
                     low, high = interval(one, part.measure, noisy, draws, self.plan.level)
                     found[one] = (value, np.minimum(low, value), np.maximum(high, value))
         return found
@@ -158,7 +158,7 @@ class Job:
             for one in self.question.aggregates:
                 for place, name in enumerate(one.names):
                     middle, lower, upper = (float(numbers[group, place]) for numbers in found[one])
-                    shown_as = int(middle) if one.kind == "count" and middle.is_integer() else middle
+                    shown_as = int(middle) if one.whole and middle.is_integer() else middle
                     yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
 
 
@@ -225,4 +225,4 @@ def _places(axis: Axis) -> list[object]:
     """What names the cells of an axis: keys, or the interval in words."""
     if axis.keys is not None:
         return list(axis.keys)
-    return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(axis.cell_edges)]
+    return list(cell_words(axis))

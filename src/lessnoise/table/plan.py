@@ -24,7 +24,7 @@ from lessnoise.mechanism import (
     prepare_noise,
 )
 from lessnoise.noise import Stream
-from lessnoise.query import ROWS, USERS
+from lessnoise.query import ROWS, USERS, Products
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +51,11 @@ class Part:
     mechanism: Mechanism
 
     def noise(self, groups: int, draws: int, rng: np.random.Generator) -> Array:
-        """Draws of the noise alone, for intervals: (draws, groups, numbers)."""
+        """Draws of the noise alone, for intervals: (draws, groups or 1 for all of them, numbers)."""
         law, shape = self.mechanism.law, (groups, self.measure.width)
-        if has_independent_entries(law, self.mechanism.shape):
-            flat = draw_noise(law, (draws * math.prod(shape),), rng)
-            return flat.reshape(draws, *shape).astype(np.float64)
+        if has_independent_entries(law, self.mechanism.shape):  # of one law: the same draws serve every group
+            flat = draw_noise(law, (draws * self.measure.width,), rng)
+            return flat.reshape(draws, 1, self.measure.width).astype(np.float64)
         each = [
             prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)
         ]
@@ -92,7 +92,7 @@ class Plan:
             assert claim is not None
             found.append(
                 {
-                    "answers": ", ".join(name for one in part.aggregates for name in one.names),
+                    "answers": ", ".join(one.summary for one in part.aggregates),
                     "mechanism": f"{part.mechanism.name} ({part.mechanism.law.kind})",
                     "epsilon": claim.epsilon,
                     "noise sd": part.mechanism.standard_deviation * part.measure.unit,
@@ -135,19 +135,21 @@ def make_plan(
         needs.append((measure, where, served, max((need for _, need in served), default=_COUNTING)))
     total = math.fsum(need for *_, need in needs)
 
-    def planned(simple: bool) -> Plan:
+    def planned(simple: bool, ended: float = 0.99) -> Plan:
         parts = []
         for measure, where, served, need in needs:
             share = need / total * (1.0 - 1e-9)  # rounding
             groups = MOST_GROUPS if unknown else query.groups
             changes = _changes(measure, groups, unit, neighbours)
             build = _ended if unknown and measure == selecting else _pure if unknown else _simple if simple else _best
-            spent = 0.99 if build is _ended else share  # all others are pure; the machine has the rest
+            spent = ended if build is _ended else share  # all others are pure; the machine has the rest
             built = build(measure, (groups * measure.width,), changes, neighbours, epsilon * share, delta * spent)
             parts.append(Part(measure, tuple(one for one, _ in served), where, built))
         return Plan(query, tuple(parts), epsilon, delta, level)
 
     best = planned(simple=unknown)
+    if unknown and best.composition.guarantee(epsilon).delta > delta:  # the machine's share grows as e^epsilon
+        return planned(simple=True, ended=0.5)
     # Shells at a large epsilon compose with a wide bracket; pure noise adds up exactly.
     return best if unknown or best.composition.within(epsilon, delta) else planned(simple=True)
 
@@ -174,6 +176,8 @@ def serves(measure: Measure, aggregate: Aggregate) -> bool:
 
 
 def _covers(known: Measure, wanted: Measure) -> bool:
+    if isinstance(known, Products) and isinstance(wanted, Products):
+        return known.covers(wanted)
     if known.kind == "moments" and wanted.kind == "moments":
         return replace(known, degree=wanted.degree) == wanted and known.degree >= wanted.degree
     return known == wanted

@@ -214,9 +214,7 @@ class TableQuestion:
             what = f"keys of {names[0]!r}" if len(names) == 1 else f"groups by {' and '.join(map(repr, names))}"
             counted = "count" if USERS not in self.measures else f"number of {self.table.unit.id!r}"
             found.append(f"{what} whose noisy {counted} is too small are left out, with their rows")
-        for column, bounds in {one.column: one.bounds for one in self.aggregates if one.column is not None}.items():
-            found.append(f"rows with NULL or NaN in {column!r} do not count for its statistics")
-            found.append(f"values of {column!r} are clipped to {bounds}")
+        found += dict.fromkeys(rule for one in self.aggregates for rule in one.rules)
         if self.table.unit.id is not None:
             unit = self.table.unit
             found.append(f"rows without {unit.id!r} are left out")

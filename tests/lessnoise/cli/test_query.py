@@ -123,7 +123,7 @@ def test_users_groups_weights_and_edges(people, tmp_path):
     assert "groups by 'city' and 'age' whose noisy number of 'user_id' is too small" in shown
     assert "of each 'user_id' at most 2 groups are used" in shown
     rows = read(tmp_path / "d" / "answer.csv")
-    assert {row["city"] for row in rows} == {"Oslo", "Bergen", "Rome"}
+    assert {row["city"] for row in rows} <= {"Oslo", "Bergen", "Rome"}, "which of them have users enough is chance"
     assert {row["age"] for row in rows} <= {"0 to 18", "18 to 65", "65 to 120"}
 
 
