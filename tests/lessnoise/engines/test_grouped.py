@@ -164,6 +164,7 @@ def test_dates_are_refused_alike_and_no_value_is_told(tmp_path):
 # Rows alone.
 
 
+@pytest.mark.slow
 def test_rows_are_counted_without_a_column(tmp_path):
     polars, dask = pytest.importorskip("polars"), pytest.importorskip("dask.dataframe")
     odd = np.array([1, "a", None, [2], b"x"] * 4, dtype=object)
@@ -253,6 +254,7 @@ def columns_of(rows):
     return {"x": np.array(x, dtype=float), "key": np.array(key, dtype=str), "who": np.array(who, dtype=np.int64)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add/remove", "replace"])
 def test_no_neighbour_of_a_random_table_moves_a_measure_beyond_its_set(relation):
     rng = generator(relation)
@@ -304,6 +306,7 @@ def test_what_a_row_adds_is_never_negative_and_one_in_all():
 # Descriptions.
 
 
+@pytest.mark.slow
 def test_a_description_is_read_back_and_a_certificate_states_it():
     axes = (Axis("key", keys=["a", "b"]), Axis("n", keys=[1, 2]), Axis("y", edges=[0, 1, 5]))
     data = {"x": [1.0, 2.0], "key": ["a", "b"], "n": np.array([1, 2]), "y": [0.5, 3.0]}
