@@ -18,7 +18,8 @@ from lessnoise.query import ROWS
 from lessnoise.release import Certificate, Payment
 from lessnoise.table.answer import STATISTIC, TableAnswer, labels
 from lessnoise.table.intervals import interval
-from lessnoise.table.plan import MOST_GROUPS, serves
+from lessnoise.table.plan import MOST_GROUPS, probabilities_of, serves
+from lessnoise.table.quantiles import counted, counted_edges, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,9 +74,9 @@ class Job:
                 released = [(part, *_released(part, answer.value, self.rng)) for part in self.plan.parts]
             found = self._estimates([(part, noisy) for part, noisy, _ in released], noise)
             rows = tuple(self._rows(groups, found))
-        certificates = [certificate for *_, certificate in released]
+        certificates = [certificate for *_, own in released for certificate in own]
         if not certificates:  # no key has rows enough: their counts were made all the same
-            certificates = [Certificate.of(part.mechanism, Stream.of(self.rng)) for part in self.plan.parts]
+            certificates = self._certificates(Stream.of(self.rng))
         return self._answer(rows, certificates, payment)
 
     def trial(self, answer: Answer | None = None) -> TableAnswer:
@@ -85,8 +86,11 @@ class Job:
         for one in self.question.aggregates:
             middle, below, above = 1e6 * rng.standard_normal((3, len(groups), len(one.names)))
             found[one] = (middle, middle - abs(below), middle + abs(above))
-        certificates = [Certificate.of(part.mechanism, Stream.secure()) for part in self.plan.parts]
+        certificates = self._certificates(Stream.secure())
         return self._answer(tuple(self._rows(groups, found)), certificates, Payment(None))
+
+    def _certificates(self, stream: Stream) -> list[Certificate]:
+        return [Certificate.of(each, stream) for part in self.plan.parts for each in part.mechanisms]
 
     def _answer(
         self, rows: tuple[dict[str, Any], ...], certificates: Sequence[Certificate], payment: Payment
@@ -98,7 +102,8 @@ class Job:
     def _noise(self, parts: Sequence[Part], groups: int) -> list[Array]:
         """Draws of the noise of each part, for intervals; of a seeded release always the same."""
         rng = np.random.default_rng(None if self.rng is None else self.rng.integers(1 << 63))
-        return [part.noise(groups, _SLOW_DRAWS if part.measure.kind == "cells" else _DRAWS, rng) for part in parts]
+        slow = [part.measure.kind == "cells" and part.choice is None for part in parts]
+        return [part.noise(groups, _SLOW_DRAWS if s else _DRAWS, rng) for part, s in zip(parts, slow, strict=True)]
 
     def _estimates(
         self, released: Sequence[tuple[Part, Array]], noise: Sequence[Array]
@@ -108,8 +113,12 @@ class Job:
         for (part, noisy), draws in zip(released, noise, strict=True):
             for one in self.question.aggregates:
                 if serves(part.measure, one):
-                    value = one.estimate(part.measure, noisy)
-                    low, high = interval(one, part.measure, noisy, draws, self.plan.level)
+                    if part.choice is not None:
+                        asked = probabilities_of(part.aggregates)
+                        value, low, high = read(one, asked, part.measure, noisy, draws, self.plan.level)
+                    else:
+                        value = one.estimate(part.measure, noisy)
+                        low, high = interval(one, part.measure, noisy, draws, self.plan.level)
                     found[one] = (value, np.minimum(low, value), np.maximum(high, value))
         return found
 
@@ -125,15 +134,21 @@ class Job:
                     yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
 
 
-def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, Certificate]:
-    made = part.mechanism.release(value[:, part.where].reshape(part.mechanism.shape), rng)
-    groups = len(value)
-    return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
+def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, tuple[Certificate, ...]]:
+    """The noisy numbers of every group; for quantiles the chosen places, then the counts behind their intervals."""
+    exact, groups, before, certificates = value[:, part.where], len(value), [], []
+    if part.choice is not None:
+        chosen = part.choice.release(exact.reshape(part.choice.shape), rng)
+        before, certificates = [chosen.value], [chosen.certificate]
+        exact = counted(exact, counted_edges(chosen.value.astype(np.float64), part.measure.width))
+    made = part.mechanism.release(exact.reshape(part.mechanism.shape), rng)
+    noisy = made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups)
+    return np.concatenate([*before, noisy], axis=1), (*certificates, made.certificate)
 
 
 def _selected(
     plan: Plan, value: Array, groups: list[dict[str, object]], rng: np.random.Generator | None
-) -> tuple[list[tuple[Part, Array, Certificate]], list[dict[str, object]]]:
+) -> tuple[list[tuple[Part, Array, tuple[Certificate, ...]]], list[dict[str, object]]]:
     """The keys whose noisy count is beyond all that noise can make of nothing, and what is released of them.
 
     A key that nobody has would stay below with certainty, so that it makes no difference that it gets no noise.
@@ -147,10 +162,9 @@ def _selected(
     kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
     found = []
     for part in plan.parts if len(kept) else ():
-        size = len(kept) * part.measure.width
-        own = dataclasses.replace(part, mechanism=dataclasses.replace(part.mechanism, shape=(size,)))
+        own = part.sized(len(kept))
         if part is counting:  # drawn already; the certificate does not tell how many keys there were
-            found.append((own, counts[kept], Certificate.of(own.mechanism, Stream.of(rng))))
+            found.append((own, counts[kept], (Certificate.of(own.mechanism, Stream.of(rng)),)))
         else:
             found.append((own, *_released(own, value[kept], rng)))
     return found, [groups[place] for place in kept]

@@ -11,8 +11,19 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Mechanism, draw_noise, has_independent_entries, hb, laplace, least_noise, prepare_noise
+from lessnoise.mechanism import (
+    Mechanism,
+    QuantileChoice,
+    draw_noise,
+    has_independent_entries,
+    hb,
+    laplace,
+    least_noise,
+    prepare_noise,
+    quantile_choice,
+)
 from lessnoise.noise import Stream
+from lessnoise.table.quantiles import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,16 +41,36 @@ _FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribut
 
 @dataclass(frozen=True)
 class Part:
-    """One measure, what is read from it, its place in the answer, and the mechanism that releases it."""
+    """One measure, what is read from it, its place in the answer, and the mechanism that releases it.
+
+    Quantiles may have a ``choice`` that comes first: then the mechanism is for the counts behind their intervals.
+    """
 
     measure: Measure
     aggregates: tuple[Aggregate, ...]
     where: slice
     mechanism: Mechanism
+    choice: Mechanism | None = None
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All that is released."""
+        return (self.mechanism,) if self.choice is None else (self.choice, self.mechanism)
+
+    @property
+    def width(self) -> int:
+        """How many noisy numbers the mechanism gives a group."""
+        return self.measure.width if self.choice is None else INTERVAL_CELLS
+
+    def sized(self, groups: int) -> Part:
+        """For so many groups, where the noise does not depend on their number."""
+        own = replace(self.mechanism, shape=(groups * self.width,))
+        choice = None if self.choice is None else replace(self.choice, shape=(groups * self.measure.width,))
+        return replace(self, mechanism=own, choice=choice)
 
     def noise(self, groups: int, draws: int, rng: np.random.Generator) -> Array:
-        """Draws of the noise alone, for intervals: (draws, groups, numbers)."""
-        law, shape = self.mechanism.law, (groups, self.measure.width)
+        """Draws of the noise alone, for intervals: (draws, groups, numbers); the same for all groups with a choice."""
+        law, shape = self.mechanism.law, (groups if self.choice is None else 1, self.width)
         if has_independent_entries(law, self.mechanism.shape):
             flat = draw_noise(law, (draws * math.prod(shape),), rng)
             return flat.reshape(draws, *shape).astype(np.float64)
@@ -62,20 +93,20 @@ class Plan:
     @property
     def composition(self) -> Composition:
         """All releases together: what is paid."""
-        return compose(*(part.mechanism for part in self.parts))
+        return compose(*(each for part in self.parts for each in part.mechanisms))
 
     def rows(self) -> list[dict[str, object]]:
         """What is released with which noise, one row for each measure."""
         found = []
         for part in self.parts:
-            claim = part.mechanism.claim
-            assert claim is not None
+            first = part.mechanisms[0]
+            spread = first.law.deviation if isinstance(first.law, QuantileChoice) else first.standard_deviation
             found.append(
                 {
                     "answers": ", ".join(name for one in part.aggregates for name in one.names),
-                    "mechanism": f"{part.mechanism.name} ({part.mechanism.law.kind})",
-                    "epsilon": claim.epsilon,
-                    "noise sd": part.mechanism.standard_deviation * part.measure.unit,
+                    "mechanism": f"{first.name} ({first.law.kind})",
+                    "epsilon": math.fsum(each.claim.epsilon for each in part.mechanisms if each.claim is not None),
+                    "noise sd": spread * part.measure.unit,
                 }
             )
         return found
@@ -117,11 +148,11 @@ def make_plan(
         parts = []
         for measure, where, served, need in needs:
             share = need / total * (1.0 - 1e-9)  # rounding
-            build = _simple if simple else _best
+            build = _chosen if _has_choice(measure, served) else _simple if simple else _best
             built = build(query, measure, unit, neighbours, epsilon * share, delta * share)
-            if unknown:
-                built = replace(built, shape=(MOST_GROUPS * measure.width,))
-            parts.append(Part(measure, tuple(one for one, _ in served), where, built))
+            choice = _choice(query, measure, served, unit, neighbours, epsilon * share) if build is _chosen else None
+            part = Part(measure, tuple(one for one, _ in served), where, built, choice)
+            parts.append(part.sized(MOST_GROUPS) if unknown else part)
         return Plan(query, tuple(parts), epsilon, delta, level)
 
     best = planned(simple=unknown)
@@ -156,6 +187,46 @@ def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -
         raise InvalidInput(f"weights has length={len(weights)} for {len(aggregates)} aggregates: pass one each.")
     checked = [validation.positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
     return list(zip(aggregates, checked, strict=True))
+
+
+def probabilities_of(aggregates: Sequence[Aggregate]) -> tuple[float, ...]:
+    """All that are asked of one measure, rising."""
+    return tuple(sorted({p for one in aggregates for p in one.probabilities}))
+
+
+def _has_choice(measure: Measure, served: Sequence[tuple[Aggregate, float]]) -> bool:
+    asked = probabilities_of([one for one, _ in served])
+    return measure.kind == "cells" and is_chosen(asked, measure.width)
+
+
+def _choice(
+    query: Grouped,
+    measure: Measure,
+    served: Sequence[tuple[Aggregate, float]],
+    unit: Unit,
+    neighbours: Neighbours,
+    epsilon: float,
+) -> Mechanism:
+    """Where the quantiles are."""
+    return quantile_choice(
+        epsilon=epsilon * (1.0 - INTERVAL_SHARE),
+        cells=measure.width,
+        probabilities=probabilities_of([one for one, _ in served]),
+        groups=query.groups,
+        whole=max(cells_to_one(measure), 1),
+        rows=unit.rows,
+        neighbours=neighbours,
+    )
+
+
+def _chosen(
+    query: Grouped, measure: Measure, unit: Unit, neighbours: Neighbours, epsilon: float, delta: float
+) -> Mechanism:
+    """The counts around the chosen quantiles, of which a row changes one, as it does those of the cells."""
+    shape, changes = (query.groups * INTERVAL_CELLS,), measure.changes(query.groups, unit.rows, neighbours)
+    return least_noise(
+        epsilon=epsilon * INTERVAL_SHARE, delta=delta, shape=shape, changes=changes, neighbours=neighbours
+    )
 
 
 def _best(

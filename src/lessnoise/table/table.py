@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +136,8 @@ class TableGroups:
                 raise InvalidInput(
                     f"group_by({column!r}) has the name of a column of the answer: rename the column of the data."
                 )
-        return TableQuestion(self.table, self.axes, aggregates, self.unknown)
+        groups = math.prod(axis.size for axis in self.axes) if self.unknown is None else None
+        return TableQuestion(self.table, self.axes, tuple(one.for_groups(groups) for one in aggregates), self.unknown)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

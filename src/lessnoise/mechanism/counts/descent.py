@@ -85,7 +85,7 @@ def level_shares(probabilities: tuple[float, ...]) -> tuple[tuple[float, ...], f
 
     >>> shares, deviation = level_shares((0.25, 0.5, 0.75))
     >>> [round(share, 3) for share in shares], round(deviation, 2)
-    ([0.476, 0.524], 3.05)
+    ([0.476, 0.524], 3.04)
     """
     nodes = tree(probabilities)
     pulls: dict[int, Array] = {-1: np.zeros(len(nodes)), len(nodes): np.zeros(len(nodes))}

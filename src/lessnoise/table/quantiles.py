@@ -1,0 +1,120 @@
+"""Quantiles that are chosen privately: their cells, their share of the budget, and their intervals.
+
+A choice tells where a quantile is, and not how sure that is. So the rows between places around what was chosen are
+counted with a small share of the budget, and the interval is read from these counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lessnoise.mechanism import level_shares
+from lessnoise.table.intervals import quantile_ends
+
+if TYPE_CHECKING:
+    from lessnoise._common import Array, IntArray
+    from lessnoise.query import Measure
+    from lessnoise.table.aggregates import Aggregate
+
+INTERVAL_SHARE = 0.15
+"""Of the quantiles' budget, for the counts behind the intervals: values lose 18% of their precision by it."""
+INTERVAL_CELLS = 32
+TREE_CELLS = 128
+_MOST_CELLS, _MOST_OF_ALL, _CELLS_OF_PRIVATE_KEYS = 1 << 18, 1 << 21, 256
+_ALWAYS = 2048  # from so many cells on, a tree would take too long
+
+
+def deviation(probabilities: tuple[float, ...]) -> float:
+    """Of the rank of a chosen quantile at epsilon 1, in rows, with what the intervals cost."""
+    return level_shares(probabilities)[1] / (1.0 - INTERVAL_SHARE)
+
+
+def tree_deviation(cells: int) -> float:
+    """The same for quantiles that are read from a tree of counts, however many."""
+    return float(0.35 * math.log2(max(cells, 2)) ** 1.5)
+
+
+def is_chosen(probabilities: tuple[float, ...], cells: int) -> bool:
+    """Whether choices are the better way for these quantiles, by public numbers alone.
+
+    >>> is_chosen((0.25, 0.5, 0.75), 128), is_chosen(tuple(i / 40 for i in range(1, 40)), 128)
+    (True, False)
+    """
+    return cells > _ALWAYS or deviation(tuple(sorted(set(probabilities)))) < tree_deviation(cells)
+
+
+def cells_for(probabilities: tuple[float, ...], bounds: tuple[float, float], groups: int | None) -> int:
+    """How many even cells the bounds get; ``groups=None`` for private keys.
+
+    Between bounds that are whole numbers, every whole number is an edge where there are cells enough.
+
+    >>> cells_for((0.5,), (0.0, 120.0), 1), cells_for((0.5,), (0.0, 120.0), 1000), cells_for((0.5,), (0.0, 1.0), None)
+    (245760, 1920, 256)
+    """
+    low, high = bounds
+    if not is_chosen(probabilities, TREE_CELLS):
+        return TREE_CELLS
+    most = _CELLS_OF_PRIVATE_KEYS
+    if groups is not None:
+        most = min(max(_MOST_OF_ALL // groups, TREE_CELLS), _MOST_CELLS)
+    room = (high - low) / (8.0 * float(np.spacing(max(abs(low), abs(high)))))  # cells that floats can tell apart
+    most = max(int(min(most, room)), 2)
+    size = int(high - low) if low.is_integer() and high.is_integer() and high - low <= most else 1
+    return int(size << (most // size).bit_length() - 1)
+
+
+def cells_to_one(measure: Measure) -> int:
+    """How many cells are as wide as from one whole number to the next; 0 if whole numbers are not edges of cells."""
+    assert measure.axis is not None
+    assert measure.axis.bounds is not None
+    low, high = measure.axis.bounds
+    if not (low.is_integer() and high.is_integer()) or measure.width % (high - low):
+        return 0
+    return int(measure.width / (high - low))
+
+
+def counted_edges(places: Array, cells: int) -> IntArray:
+    """Edges of the cells that are counted for intervals: each stretch between chosen places is cut evenly.
+
+    Beyond the first and the last place the cuts are the denser, the nearer they are.
+    """
+    groups, size = places.shape
+    ends = np.concatenate([np.zeros((groups, 1)), places, np.full((groups, 1), float(cells))], axis=1)
+    cuts = [INTERVAL_CELLS // (size + 1) + (i < INTERVAL_CELLS % (size + 1)) for i in range(size + 1)]
+    found = [ends[:, :1]]
+    for i, count in enumerate(cuts):
+        share = np.arange(1, count + 1) / count
+        if i == 0:
+            share = 1.0 - (1.0 - share) ** 2
+        elif i == size:
+            share = share**2
+        found.append(ends[:, i : i + 1] + share * (ends[:, i + 1 : i + 2] - ends[:, i : i + 1]))
+    return np.asarray(np.rint(np.concatenate(found, axis=1)).astype(np.int64))
+
+
+def counted(counts: Array, edges: IntArray) -> Array:
+    """Rows between the edges."""
+    sums = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    return np.diff(np.take_along_axis(sums, edges, axis=1), axis=1)
+
+
+def read(
+    one: Aggregate, probabilities: tuple[float, ...], measure: Measure, released: Array, noise: Array, level: float
+) -> tuple[Array, Array, Array]:
+    """Values and both ends, from the chosen places of all ``probabilities`` and the noisy counts behind them."""
+    assert one.bounds is not None
+    assert measure.axis is not None
+    low, high = one.bounds
+    places, noisy = np.split(released, [len(probabilities)], axis=1)
+    own = places[:, [probabilities.index(p) for p in one.probabilities]]
+    if cells_to_one(measure):  # a cell begins where whole numbers are
+        values = measure.axis.cell_edges[own.astype(np.int64)]
+    else:
+        values = low + (high - low) * (own / measure.width)
+    edges = counted_edges(places, measure.width).astype(np.float64)
+    found = [quantile_ends(noisy, noise, p, level, edges) for p in one.probabilities]
+    lower, upper = (low + (high - low) * (np.stack(side, axis=-1) / measure.width) for side in zip(*found, strict=True))
+    return np.clip(values, low, high), np.clip(lower, low, high), np.clip(upper, low, high)
