@@ -182,4 +182,5 @@ def quantiles(
     if not given:
         raise InvalidInput("probabilities=() is empty: pass numbers between 0 and 1, such as (0.25, 0.5, 0.75).")
     checked = tuple(validation.probability(f"probabilities[{i}]", p) for i, p in enumerate(given))
-    return Aggregate("quantiles", column, bounds, checked, 0 if bins is None else validation.whole_number("bins", bins, 2))
+    cells = 0 if bins is None else validation.whole_number("bins", bins, 2)
+    return Aggregate("quantiles", column, bounds, checked, cells)

@@ -45,17 +45,16 @@ def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array
 
 
 def quantile_ends(noisy: Array, noise: Array, p: float, level: float, edges: Array) -> tuple[Array, Array]:
-    """Ends for one quantile from counts between ``edges``, a quarter of a cell wider on either side."""
-    size = noisy.shape[-1]
-    lower, upper = (side * size for side in _quantile(noisy, noise, p, level))
-    return _place(edges, lower, -1), _place(edges, upper, 1)
+    """Ends for one quantile from counts between ``edges``."""
+    lower, upper = (_place(edges, side * noisy.shape[-1]) for side in _quantile(noisy, noise, p, level))
+    return lower, upper
 
 
-def _place(edges: Array, where: Array, side: int) -> Array:
-    """Where a number of cells from the left ends, and a quarter of that cell further."""
-    cell = np.clip(np.floor(where) if side < 0 else np.ceil(where) - 1, 0, edges.shape[-1] - 2).astype(np.int64)
+def _place(edges: Array, where: Array) -> Array:
+    """Where a number of cells from the left ends."""
+    cell = np.minimum(where.astype(np.int64), edges.shape[-1] - 2)
     left, right = (np.take_along_axis(edges, each[:, np.newaxis], axis=1)[:, 0] for each in (cell, cell + 1))
-    return np.asarray(left + (where - cell + 0.25 * side) * (right - left))
+    return np.asarray(left + (where - cell) * (right - left))
 
 
 def _above(cells: Array, p: float) -> Array:

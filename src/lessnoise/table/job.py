@@ -12,13 +12,13 @@ import numpy as np
 
 from lessnoise.engines import distinct_keys
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Geometric
+from lessnoise.mechanism import Geometric, QuantileChoice
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS
 from lessnoise.release import Certificate, Payment
 from lessnoise.table.answer import STATISTIC, TableAnswer, labels
 from lessnoise.table.intervals import interval
-from lessnoise.table.plan import MOST_GROUPS, probabilities_of, serves
+from lessnoise.table.plan import MOST_GROUPS, serves
 from lessnoise.table.quantiles import counted, counted_edges, read
 
 if TYPE_CHECKING:
@@ -113,9 +113,8 @@ class Job:
         for (part, noisy), draws in zip(released, noise, strict=True):
             for one in self.question.aggregates:
                 if serves(part.measure, one):
-                    if part.choice is not None:
-                        asked = probabilities_of(part.aggregates)
-                        value, low, high = read(one, asked, part.measure, noisy, draws, self.plan.level)
+                    if part.choice is not None and isinstance(part.choice.law, QuantileChoice):
+                        value, low, high = read(one, part.choice.law, part.measure, noisy, draws, self.plan.level)
                     else:
                         value = one.estimate(part.measure, noisy)
                         low, high = interval(one, part.measure, noisy, draws, self.plan.level)
@@ -160,7 +159,7 @@ def _selected(
     every = dataclasses.replace(counting, mechanism=dataclasses.replace(counting.mechanism, shape=(len(value),)))
     counts, _ = _released(every, value, rng)
     kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
-    found = []
+    found: list[tuple[Part, Array, tuple[Certificate, ...]]] = []
     for part in plan.parts if len(kept) else ():
         own = part.sized(len(kept))
         if part is counting:  # drawn already; the certificate does not tell how many keys there were

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism import level_shares
+from lessnoise.mechanism import QuantileChoice, level_shares
 from lessnoise.table.intervals import quantile_ends
 
 if TYPE_CHECKING:
@@ -102,14 +102,18 @@ def counted(counts: Array, edges: IntArray) -> Array:
 
 
 def read(
-    one: Aggregate, probabilities: tuple[float, ...], measure: Measure, released: Array, noise: Array, level: float
+    one: Aggregate, law: QuantileChoice, measure: Measure, released: Array, noise: Array, level: float
 ) -> tuple[Array, Array, Array]:
-    """Values and both ends, from the chosen places of all ``probabilities`` and the noisy counts behind them."""
+    """Values and both ends, from the chosen places of all the law's probabilities and the noisy counts behind them.
+
+    An interval is widened to hold its value, which is nearer to the truth than the ends are: it holds the truth a
+    little oftener than the level says, and needs no allowance for rows that are not spread evenly within cells.
+    """
     assert one.bounds is not None
     assert measure.axis is not None
     low, high = one.bounds
-    places, noisy = np.split(released, [len(probabilities)], axis=1)
-    own = places[:, [probabilities.index(p) for p in one.probabilities]]
+    places, noisy = np.split(released, [len(law.probabilities)], axis=1)
+    own = places[:, [law.probabilities.index(p) for p in one.probabilities]]
     if cells_to_one(measure):  # a cell begins where whole numbers are
         values = measure.axis.cell_edges[own.astype(np.int64)]
     else:
@@ -117,4 +121,5 @@ def read(
     edges = counted_edges(places, measure.width).astype(np.float64)
     found = [quantile_ends(noisy, noise, p, level, edges) for p in one.probabilities]
     lower, upper = (low + (high - low) * (np.stack(side, axis=-1) / measure.width) for side in zip(*found, strict=True))
-    return np.clip(values, low, high), np.clip(lower, low, high), np.clip(upper, low, high)
+    values, lower, upper = (np.clip(each, low, high) for each in (values, lower, upper))
+    return values, np.minimum(lower, values), np.maximum(upper, values)

@@ -140,8 +140,8 @@ class Lines:
         shares, _ = level_shares(self.probabilities)
         for node in tree(self.probabilities):
             rate = Fraction(self.epsilon) * Fraction(shares[node.level]) / (node.spread * self.unit)
-            ends = [numbers[:, [node.lower + 1, node.upper + 1]] for numbers in (places, heights)]
-            found = Choice(self, ranks, *ends, node.share, rate).draw(words)
+            ends = [node.lower + 1, node.upper + 1]
+            found = Choice(self, ranks, places[:, ends], heights[:, ends], node.share, rate).draw(words)
             places[:, node.index + 1] = found
             heights[:, node.index + 1] = _rank(ranks, found, self.unit)
         return places[:, 1:-1]
@@ -185,14 +185,17 @@ class Choice:
 
     def draw(self, words: Sequence) -> IntArray:
         """The places."""
-        groups, cells = self.ranks.shape[0], self.ranks.shape[1] - 1
-        first, (reader, block, position) = words.addressed(groups)
-        uniform = first.astype(np.float64) * 2.0**-64  # within 2^-53 of itself, and 2^-64 for the digits to come
-        sums = _running(self._cell_weights())
+        groups = len(self.ranks)
+        known, (reader, block, position) = words.addressed(groups)
+        uniform = known.astype(np.float64) * 2.0**-64  # within 2^-53 of itself, and 2^-64 for the digits to come
+        first = int(self.places[:, 0].min()) // self.lines.unit
+        last = -(-int(self.places[:, 1].max()) // self.lines.unit)
+        sums = np.zeros((groups, last - first + 1))
+        sums[:, 1:] = _running(self._cell_weights(first, last)) if first < last else 0.0
         totals = sums[:, -1]
         goals = uniform * totals
-        chosen = np.minimum((sums <= goals[:, np.newaxis]).sum(axis=1), cells - 1)
-        before = np.where(chosen > 0, np.take_along_axis(sums, np.maximum(chosen - 1, 0)[:, np.newaxis], 1)[:, 0], 0.0)
+        place = np.clip((sums <= goals[:, np.newaxis]).sum(axis=1) - 1, 0, max(last - first - 1, 0))
+        before, chosen = sums[np.arange(groups), place], first + place
         found = np.empty(groups, dtype=np.int64)
         for group in range(groups):
             low, high = self.places[group].tolist()
@@ -200,8 +203,8 @@ class Choice:
                 found[group] = low
                 continue
             given = (float(goals[group]), float(before[group]), self.lines.margin * float(totals[group]))
-            place = self._within(group, int(chosen[group]), *given)
-            found[group] = self.exact(group, Word(reader, block, position + group)) if place is None else place
+            near = self._within(group, int(chosen[group]), *given)
+            found[group] = self.exact(group, Word(reader, block, position + group)) if near is None else near
         return found
 
     @functools.cached_property
@@ -211,24 +214,26 @@ class Choice:
         rest = [float(goal - floor) for goal, floor in zip(self.goals, whole, strict=True)]
         return np.array(whole, dtype=np.int64), np.array(rest)
 
-    def _cell_weights(self) -> Array:
-        """The integral of the weight over each cell, as far as it is between the two places.
+    def _cell_weights(self, start: int, stop: int) -> Array:
+        """The integral of the weight over each of these cells, as far as it is between the two places.
 
         On a straight piece of the exponent from a to a + x it is e^-a (1 - e^-x)/x.
         """
         rate, (whole, rest) = float(self.rate), self._parts
-        heights = np.clip(self.ranks, self.heights[:, :1], self.heights[:, 1:]) - whole[:, np.newaxis]
+        heights = np.clip(self.ranks[:, start : stop + 1], self.heights[:, :1], self.heights[:, 1:])
+        heights -= whole[:, np.newaxis]
         distance = heights - rest[:, np.newaxis]  # right but for the last digit
-        edges = np.clip(np.arange(self.ranks.shape[1]) * self.lines.unit, self.places[:, :1], self.places[:, 1:])
+        edges = np.clip(np.arange(start, stop + 1) * self.lines.unit, self.places[:, :1], self.places[:, 1:])
+        weights = self.lines.weights[start:stop]
         left, right = distance[:, :-1], distance[:, 1:]
         with np.errstate(under="ignore"):
             result: Array = np.exp(-rate * np.maximum(np.maximum(left, -right), 0.0))
             result *= _mean_decay(rate * np.diff(heights, axis=1))
-            result *= np.diff(edges, axis=1) * self.lines.weights
+            result *= np.diff(edges, axis=1) * weights
             rows, cells = np.nonzero((left < 0.0) & (right > 0.0))
             below, above = -left[rows, cells], right[rows, cells]
             both = (below * _mean_decay(rate * below) + above * _mean_decay(rate * above)) / (below + above)
-            result[rows, cells] = both * (edges[rows, cells + 1] - edges[rows, cells]) * self.lines.weights[cells]
+            result[rows, cells] = both * (edges[rows, cells + 1] - edges[rows, cells]) * weights[cells]
         return result
 
     def _within(self, group: int, cell: int, goal: float, before: float, margin: float) -> int | None:
@@ -238,12 +243,12 @@ class Choice:
         if start >= end:
             return None
         count, lowest = self._line(group, cell)
-        whole, rest = (numbers[group].item() for numbers in self._parts)
+        whole, rest = int(self._parts[0][group]), float(self._parts[1][group])
         weight, rate = float(self.lines.weights[cell]), float(self.rate)
-        first = (lowest + count * (start - cell * self.lines.unit) - whole) - rest
+        first: float = (lowest + count * (start - cell * self.lines.unit) - whole) - rest
 
         def area(place: int) -> float:
-            middle = (lowest + count * (place - cell * self.lines.unit) - whole) - rest
+            middle: float = (lowest + count * (place - cell * self.lines.unit) - whole) - rest
             if first < 0.0 < middle:
                 return weight * (-first * _decay(-rate * first) + middle * _decay(rate * middle)) / count
             return weight * (place - start) * _exp(rate * max(first, -middle)) * _decay(rate * count * (place - start))
