@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from lessnoise.table.aggregates import Aggregate
 
 
+_UNEVEN = 0.1  # of a cell, on either side: rows are not spread evenly within cells
+
+
 def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
     """Both ends, for every group and number of the aggregate. ``noise``: draws, along the first axis."""
     if one.kind == "quantiles":
@@ -46,8 +49,9 @@ def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array
 
 def quantile_ends(noisy: Array, noise: Array, p: float, level: float, edges: Array) -> tuple[Array, Array]:
     """Ends for one quantile from counts between ``edges``."""
-    lower, upper = (_place(edges, side * noisy.shape[-1]) for side in _quantile(noisy, noise, p, level))
-    return lower, upper
+    size = noisy.shape[-1]
+    lower, upper = (side * size for side in _quantile(noisy, noise, p, level))
+    return _place(edges, np.maximum(lower - _UNEVEN, 0.0)), _place(edges, np.minimum(upper + _UNEVEN, float(size)))
 
 
 def _place(edges: Array, where: Array) -> Array:

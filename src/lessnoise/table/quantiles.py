@@ -107,7 +107,7 @@ def read(
     """Values and both ends, from the chosen places of all the law's probabilities and the noisy counts behind them.
 
     An interval is widened to hold its value, which is nearer to the truth than the ends are: it holds the truth a
-    little oftener than the level says, and needs no allowance for rows that are not spread evenly within cells.
+    little oftener than the level says.
     """
     assert one.bounds is not None
     assert measure.axis is not None

@@ -198,7 +198,7 @@ class Choice:
         before, chosen = sums[np.arange(groups), place], first + place
         found = np.empty(groups, dtype=np.int64)
         for group in range(groups):
-            low, high = self.places[group].tolist()
+            low, high = int(self.places[group, 0]), int(self.places[group, 1])
             if low == high:
                 found[group] = low
                 continue
@@ -238,7 +238,7 @@ class Choice:
 
     def _within(self, group: int, cell: int, goal: float, before: float, margin: float) -> int | None:
         """The place in a cell at which the sum of weights comes to the goal; None where floats leave a doubt."""
-        low, high = self.places[group].tolist()
+        low, high = int(self.places[group, 0]), int(self.places[group, 1])
         start, end = max(low, cell * self.lines.unit), min(high, (cell + 1) * self.lines.unit)
         if start >= end:
             return None
@@ -281,7 +281,7 @@ class Choice:
 
     def _look(self, group: int, uniform: tuple[Fraction, Fraction], slack: Decimal) -> int | None:
         unit = self.lines.unit
-        low, high = self.places[group].tolist()
+        low, high = int(self.places[group, 0]), int(self.places[group, 1])
         cells = range(low // unit, -(-high // unit))
         parts = [self._area(group, cell, max(low, cell * unit), min(high, (cell + 1) * unit)) for cell in cells]
         sums = list(itertools.accumulate(parts))
