@@ -64,9 +64,7 @@ def opendp_quantiles(
 
     def built(share: float) -> Callable[[list[float]], float]:
         def at(scale: float) -> object:
-            return dp.m.make_private_quantile(
-                *space, dp.max_divergence(), candidates=places, alpha=share, scale=scale
-            )
+            return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates=places, alpha=share, scale=scale)
 
         return dp.binary_search_chain(at, 1, epsilon / len(shares))
 

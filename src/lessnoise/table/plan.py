@@ -15,6 +15,7 @@ from lessnoise.mechanism import (
     Mechanism,
     QuantileChoice,
     draw_noise,
+    geometric,
     has_independent_entries,
     hb,
     laplace,
@@ -224,9 +225,8 @@ def _chosen(
 ) -> Mechanism:
     """The counts around the chosen quantiles, of which a row changes one, as it does those of the cells."""
     shape, changes = (query.groups * INTERVAL_CELLS,), measure.changes(query.groups, unit.rows, neighbours)
-    return least_noise(
-        epsilon=epsilon * INTERVAL_SHARE, delta=delta, shape=shape, changes=changes, neighbours=neighbours
-    )
+    size = changes.norm(1, math.prod(shape))
+    return geometric(epsilon=epsilon * INTERVAL_SHARE, shape=shape, sensitivity=size, neighbours=neighbours)
 
 
 def _best(

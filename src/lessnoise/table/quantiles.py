@@ -23,6 +23,8 @@ INTERVAL_SHARE = 0.15
 """Of the quantiles' budget, for the counts behind the intervals: values lose 18% of their precision by it."""
 INTERVAL_CELLS = 32
 TREE_CELLS = 128
+_FEWEST_WHOLE = 16
+_FALL = 0.5  # from cut to cut, of the distance to a chosen place
 _MOST_CELLS, _MOST_OF_ALL, _CELLS_OF_PRIVATE_KEYS = 1 << 18, 1 << 21, 256
 _ALWAYS = 2048  # from so many cells on, a tree would take too long
 
@@ -67,30 +69,29 @@ def cells_for(probabilities: tuple[float, ...], bounds: tuple[float, float], gro
 
 
 def cells_to_one(measure: Measure) -> int:
-    """How many cells are as wide as from one whole number to the next; 0 if whole numbers are not edges of cells."""
+    """How many cells are as wide as from one whole number to the next; 0 if whole numbers are not edges of cells.
+
+    Bounds with few whole numbers between them are not taken for those of whole numbers.
+    """
     assert measure.axis is not None
     assert measure.axis.bounds is not None
     low, high = measure.axis.bounds
-    if not (low.is_integer() and high.is_integer()) or measure.width % (high - low):
+    if not (low.is_integer() and high.is_integer()) or high - low < _FEWEST_WHOLE or measure.width % (high - low):
         return 0
     return int(measure.width / (high - low))
 
 
 def counted_edges(places: Array, cells: int) -> IntArray:
-    """Edges of the cells that are counted for intervals: each stretch between chosen places is cut evenly.
-
-    Beyond the first and the last place the cuts are the denser, the nearer they are.
-    """
+    """Edges of the cells that are counted for intervals: the denser, the nearer to a chosen place."""
     groups, size = places.shape
     ends = np.concatenate([np.zeros((groups, 1)), places, np.full((groups, 1), float(cells))], axis=1)
     cuts = [INTERVAL_CELLS // (size + 1) + (i < INTERVAL_CELLS % (size + 1)) for i in range(size + 1)]
     found = [ends[:, :1]]
     for i, count in enumerate(cuts):
-        share = np.arange(1, count + 1) / count
-        if i == 0:
-            share = 1.0 - (1.0 - share) ** 2
-        elif i == size:
-            share = share**2
+        left, right = (0 if i == 0 else count // 2), (0 if i == size else (count - 1) // 2)  # cuts that gather there
+        left, right = (count - 1 if i == size else left), (count - 1 if i == 0 else right)
+        near = _FALL ** np.arange(left, 0, -1.0), 1.0 - _FALL ** np.arange(1.0, right + 1.0)
+        share = np.concatenate([*(near if i in (0, size) else (0.5 * near[0] / _FALL, 0.5 + 0.5 * near[1])), [1.0]])
         found.append(ends[:, i : i + 1] + share * (ends[:, i + 1 : i + 2] - ends[:, i : i + 1]))
     return np.asarray(np.rint(np.concatenate(found, axis=1)).astype(np.int64))
 
@@ -106,8 +107,9 @@ def read(
 ) -> tuple[Array, Array, Array]:
     """Values and both ends, from the chosen places of all the law's probabilities and the noisy counts behind them.
 
-    An interval is widened to hold its value, which is nearer to the truth than the ends are: it holds the truth a
-    little oftener than the level says.
+    An interval is widened to hold its value. So the truth is missed only if it is beyond the value, seen from the
+    counts' interval. The noise of the counts does not know on which side of the truth the value is: of the two ways to
+    miss, one counts, and a test of ``2 level - 1`` for the counts is enough.
     """
     assert one.bounds is not None
     assert measure.axis is not None
@@ -119,7 +121,11 @@ def read(
     else:
         values = low + (high - low) * (own / measure.width)
     edges = counted_edges(places, measure.width).astype(np.float64)
-    found = [quantile_ends(noisy, noise, p, level, edges) for p in one.probabilities]
-    lower, upper = (low + (high - low) * (np.stack(side, axis=-1) / measure.width) for side in zip(*found, strict=True))
+    inner = max(2.0 * level - 1.0, 0.0)
+    found = [quantile_ends(noisy, noise, p, inner, edges) for p in one.probabilities]
+    lower, upper = (np.stack(side, axis=-1) for side in zip(*found, strict=True))
+    step = max(cells_to_one(measure), 1)  # outward to the edges of cells or to whole numbers, where all rows may be
+    outward = step * np.floor(lower / step), step * np.ceil(upper / step)
+    lower, upper = (low + (high - low) * (side / measure.width) for side in outward)
     values, lower, upper = (np.clip(each, low, high) for each in (values, lower, upper))
     return values, np.minimum(lower, values), np.maximum(upper, values)

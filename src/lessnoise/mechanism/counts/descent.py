@@ -148,9 +148,9 @@ class Lines:
 
     @functools.cached_property
     def weights(self) -> Array:
-        """The w of the cells: with whole values marked, these have a fifth of all."""
+        """The w of the cells: where whole values are marked, these have half of all."""
         found = np.ones(self.counts.shape[1])
-        found[:: self.whole] += self.whole // 4
+        found[:: self.whole] = max(self.whole - 1, 1)
         return found
 
 
