@@ -1,9 +1,9 @@
-"""Quantiles against diffprivlib and OpenDP: root mean square errors. Run ``python benchmarks/quantiles.py [repeats]``.
+"""Quantiles against diffprivlib and OpenDP: root mean square errors. Run ``python benchmarks/quantiles.py``.
 
-All have the same bounds and the same epsilon in total, for added or removed rows. diffprivlib splits epsilon evenly over
-several quantiles, and so does the caller of OpenDP, whose candidates are the whole ages, or 1,001 even places. Ours is
-what a table releases, with the share of the budget that the intervals take (delta = 1e-6 is for their counts). An error
-is that of the value against the quantile of the data.
+All have the same bounds and the same epsilon in total, for added or removed rows. diffprivlib splits epsilon evenly
+over several quantiles, and so does the caller of OpenDP, whose candidates are the whole ages, or 1,001 even places.
+Ours are the values that a table releases, with the share of the budget that the intervals take. An error is that of
+the value against the quantile of the data. Arguments: the number of repeats, and numbers of rows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import opendp.prelude as dp
 
 import lessnoise as ln
+from lessnoise.table.quantiles import INTERVAL_CELLS, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +44,16 @@ def columns(rows: int) -> dict[str, tuple[Array, tuple[float, float], int]]:
     }
 
 
-def ours(values: Array, shares: tuple[float, ...], bounds: tuple[float, float], epsilon: float) -> Callable[[], Array]:
-    question = ln.Table({"x": values}).aggregate(ln.quantiles("x", shares, bounds=bounds))
-    job = question.prepare(epsilon=epsilon, delta=1e-6)
-    answer = job.answer()
-    return lambda: np.array([row["value"] for row in job.release(answer).rows])
+def ours(values: Array, shares: tuple[float, ...], bounds: tuple[float, float], epsilon: float, repeats: int) -> Array:
+    """Many releases of one question: groups of the same rows, with the cells that a single group gets."""
+    job = ln.Table({"x": values}).aggregate(ln.quantiles("x", shares, bounds=bounds)).prepare(epsilon, 1e-6)
+    part = job.plan.parts[0].sized(repeats)
+    assert part.choice is not None
+    counts = np.repeat(job.answer().value, repeats, axis=0)
+    places = part.choice.release(counts.reshape(part.choice.shape)).value
+    none = np.zeros((repeats, INTERVAL_CELLS))
+    read_from = np.concatenate([places, none], axis=1)
+    return read(part.aggregates[0], part.choice.law, part.measure, read_from, none[np.newaxis, :1], 0.95)[0]
 
 
 def diffprivlib_quantiles(
@@ -72,27 +78,26 @@ def opendp_quantiles(
     return lambda: np.array([measure(data) for measure in measurements])
 
 
-def error(release: Callable[[], Array], truth: Array, repeats: int) -> Array:
+def error(found: Array, truth: Array) -> Array:
     """Root mean square, for each quantile."""
-    found = np.array([release() for _ in range(repeats)])
     return np.sqrt(((found - truth) ** 2).mean(axis=0))
 
 
-def main(repeats: int) -> None:
+def main(repeats: int, sizes: tuple[int, ...] = SIZES) -> None:
     dp.enable_features("contrib")
     warnings.simplefilter("ignore")
     ratios: dict[int, list[float]] = {len(shares): [] for shares in ASKED}
     print("| data | rows | epsilon | quantile | ours | diffprivlib | OpenDP | ours / better peer |")
     print("|---|---|---|---|---|---|---|---|")
-    for rows in SIZES:
+    for rows in sizes:
         for name, (values, bounds, candidates) in columns(rows).items():
             for shares in ASKED:
                 truth = np.quantile(values, shares, method="inverted_cdf")
                 for epsilon in EPSILONS:
                     given = (values, shares, bounds, epsilon)
-                    mine = error(ours(*given), truth, repeats)
-                    first = error(diffprivlib_quantiles(*given), truth, repeats)
-                    second = error(opendp_quantiles(*given, candidates), truth, repeats)
+                    mine = error(ours(*given, repeats), truth)
+                    peers = diffprivlib_quantiles(*given), opendp_quantiles(*given, candidates)
+                    first, second = (error(np.array([peer() for _ in range(repeats)]), truth) for peer in peers)
                     for i, share in enumerate(shares):
                         best = min(first[i], second[i])
                         ratio = mine[i] / best if best > 0.0 else float("nan") if mine[i] > 0.0 else 1.0
@@ -107,4 +112,4 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60, tuple(map(int, sys.argv[2:])) or SIZES)

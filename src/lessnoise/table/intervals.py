@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lessnoise.table.aggregates import Aggregate
 
 
-_UNEVEN = 0.1  # of a cell, on either side: rows are not spread evenly within cells
+_UNEVEN = 0.03  # of a cell, on either side: rows are not spread evenly within cells
 
 
 def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:

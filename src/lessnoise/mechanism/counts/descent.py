@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lessnoise._common import Array, IntArray
     from lessnoise.noise import Sequence
 
-_PLACES = 21  # binary digits of a place on the line
+_PLACES, _MOST_PLACES = 27, 20  # binary digits of a place on the line, and at most within a cell
 _CHUNK = 1 << 20  # cells at a time
 # Relative: exponents up to 745 with three roundings and functions within 4 units are off by 2^-41.6, sums by 2^-42.
 MARGIN = 2.0**-40
@@ -156,7 +156,7 @@ class Lines:
 
 def places_of(cells: int) -> int:
     """The Q for a line of so many cells."""
-    return 1 << max(_PLACES - (cells - 1).bit_length(), 2)
+    return 1 << min(max(_PLACES - (cells - 1).bit_length(), 2), _MOST_PLACES)
 
 
 def _rank(ranks: IntArray, places: IntArray, unit: int) -> IntArray:

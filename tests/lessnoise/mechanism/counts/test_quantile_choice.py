@@ -43,11 +43,11 @@ def places(counts, probabilities, epsilon, whole, points):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "whole"), [(0.3, 1), (2.0, 1), (1.0, 8)])
+@pytest.mark.parametrize(("epsilon", "whole"), [(0.8, 1), (2.0, 8)])
 def test_the_drawn_law_is_that_of_a_brute_force_sum(epsilon, whole):
     from scipy.stats import chi2
 
-    counts, draws, points = [4, 0, 9], 5000, 80
+    counts, draws, points = [4, 0, 9], 3000, 60
     where, choose = places(counts, QUARTILES, epsilon, whole, points)
     middle, lower, upper = tree(QUARTILES)
     expected = np.zeros((3, 12))  # in quarters of cells
@@ -135,10 +135,10 @@ def test_floats_and_exact_arithmetic_choose_the_same_places(epsilon, probabiliti
 
 @pytest.mark.slow
 def test_the_error_is_the_one_that_is_stated_where_rows_are_dense():
-    lines = Lines(np.ones((800, 1000), dtype=np.int64), QUARTILES, 0.5)
+    lines = Lines(np.ones((400, 1000), dtype=np.int64), QUARTILES, 0.5)
     ranks = lines.draw(words(0)) / lines.unit - 1000 * np.array(QUARTILES)
-    # The variance of 800 independent draws of Laplace noise is known to 8%: seven deviations are 0.28 of the root.
-    assert np.sqrt((ranks**2).mean()) == pytest.approx(level_shares(QUARTILES)[1] / 0.5, rel=0.28)
+    # The variance of 400 independent draws of Laplace noise is known to 11%: seven deviations are 0.39 of the root.
+    assert np.sqrt((ranks**2).mean()) == pytest.approx(level_shares(QUARTILES)[1] / 0.5, rel=0.39)
 
 
 def test_a_mechanism_with_its_curve_certificate_and_description():
