@@ -62,7 +62,8 @@ class QuantileChoice(Plain):
         settle(self, whole=validation.whole_number("whole", self.whole))
         if self.cells > MOST_CELLS or self.whole > MOST_CELLS:
             raise InvalidInput(f"cells={max(self.cells, self.whole)} is more than {MOST_CELLS}: pass fewer.")
-        given = validation.entries("probabilities", list(self.probabilities))
+        listed = list(self.probabilities) if isinstance(self.probabilities, tuple) else self.probabilities
+        given = validation.entries("probabilities", listed)
         checked = tuple(validation.probability(f"probabilities[{i}]", p) for i, p in enumerate(given))
         if not 1 <= len(checked) <= MOST_QUANTILES or not all(low < high for low, high in pairwise(checked)):
             raise InvalidInput(
