@@ -100,15 +100,14 @@ def main(repeats: int, sizes: tuple[int, ...] = SIZES) -> None:
                     first, second = (error(np.array([peer() for _ in range(repeats)]), truth) for peer in peers)
                     for i, share in enumerate(shares):
                         best = min(first[i], second[i])
-                        ratio = mine[i] / best if best > 0.0 else float("nan") if mine[i] > 0.0 else 1.0
+                        ratio = mine[i] / best if best > 0.0 else float("inf") if mine[i] > 0.0 else 1.0
                         ratios[len(shares)].append(ratio)
                         label = f"{share:g}" if len(shares) > 1 else f"{share:g} alone"
                         numbers = f"{mine[i]:.4g} | {first[i]:.4g} | {second[i]:.4g} | {ratio:.2f}"
                         print(f"| {name} | {rows} | {epsilon:g} | {label} | {numbers} |", flush=True)
     for size, found in ratios.items():
-        known = [ratio for ratio in found if ratio == ratio]
-        below = sum(ratio <= 1.0 for ratio in known)
-        print(f"\n{size} at once: median ratio {median(known):.2f}, at most 1 in {below} of {len(found)} cells")
+        below = sum(ratio <= 1.0 for ratio in found)
+        print(f"\n{size} at once: median ratio {median(found):.2f}, at most 1 in {below} of {len(found)} cells")
 
 
 if __name__ == "__main__":
