@@ -98,6 +98,7 @@ def examples():
         mechanisms["wishart"] = ln.mechanism.families.wishart(epsilon=1, features=3, records=10)
         ranges = ln.dawa(epsilon=1, shape=8, workload="ranges")
         mechanisms |= {"ranges": ranges, "unclaimed": dataclasses.replace(ranges, claim=None)}
+        mechanisms["chosen"] = ln.mechanism.quantile_choice(epsilon=1, cells=4, probabilities=(0.25, 0.5))
         counts = ln.mechanism.geometric
         mechanisms |= {"counts": counts(epsilon=1, shape=3), "least": counts(epsilon=1, delta=1e-3, shape=3)}
         sums = functools.partial(ln.mechanism.norm_radial, delta=1e-6, changes=changes.corner([1.0, 2.0, 3.0]), shape=3)

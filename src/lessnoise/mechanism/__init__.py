@@ -13,7 +13,9 @@ from lessnoise.mechanism.builders import (
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
 from lessnoise.mechanism.choice import least_noise
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
+from lessnoise.mechanism.counts.descent import level_shares
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
+from lessnoise.mechanism.counts.quantile_choice import QuantileChoice, quantile_choice
 from lessnoise.mechanism.curve.coins import MOST_TOSSES, Coins
 from lessnoise.mechanism.curve.dispatch import (
     LARGEST_EPSILON,
@@ -89,6 +91,7 @@ __all__ = [
     "MvgConstants",
     "NormRadial",
     "NormStaircase",
+    "QuantileChoice",
     "Radial",
     "Request",
     "Shells",
@@ -126,6 +129,7 @@ __all__ = [
     "l2_mechanism",
     "laplace",
     "least_noise",
+    "level_shares",
     "log_gamma_ratio",
     "log_height",
     "log_weights",
@@ -140,6 +144,7 @@ __all__ = [
     "prepare_streamed",
     "product_noise",
     "pure_epsilon_of",
+    "quantile_choice",
     "r1smg",
     "r1smg_psi",
     "radial",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +13,12 @@ from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.query import CLAMP, ROWS, Axis, Measure
+from lessnoise.table.quantiles import cells_for, deviation, is_chosen, tree_deviation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lessnoise._common import Array
-
-BINS = 128
-"""Cells of the distribution from which quantiles are read, unless the caller says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Aggregate:
         if self.kind == "sum":
             return Measure("total", self.column, self.bounds)
         if self.kind == "quantiles":
-            return Measure("cells", axis=Axis(self.column, bounds=self.bounds, bins=self.bins, outside=CLAMP))
+            return Measure("cells", axis=Axis(self.column, bounds=self.bounds, bins=self.cells, outside=CLAMP))
         return Measure("moments", self.column, self.bounds, degree=1 if self.kind == "mean" else 2)
 
     def estimate(self, measure: Measure, noisy: Array, deviation: float = 0.0) -> Array:
@@ -111,17 +109,31 @@ class Aggregate:
         return -math.inf, math.inf
 
     @property
+    def cells(self) -> int:
+        """Of quantiles: as the caller said, or as for one group."""
+        assert self.bounds is not None
+        return self.bins or cells_for(self.probabilities, self.bounds, 1)
+
+    def for_groups(self, groups: int | None) -> Aggregate:
+        """With the cells of quantiles settled, unless the caller did that; None for private keys."""
+        if self.kind != "quantiles" or self.bins:
+            return self
+        assert self.bounds is not None
+        return replace(self, bins=cells_for(self.probabilities, self.bounds, groups))
+
+    @property
     def resolution(self) -> float:
         """By how much an interval is widened on either side: a quarter of a cell, for quantiles within cells."""
         if self.kind != "quantiles":
             return 0.0
         assert self.bounds is not None
-        return 0.25 * (self.bounds[1] - self.bounds[0]) / self.bins
+        return 0.25 * (self.bounds[1] - self.bounds[0]) / self.cells
 
     def precision(self) -> float:
         """The deviation of its error at epsilon 1, in its own range, but for the number of rows: for the split."""
         if self.kind == "quantiles":
-            return float(0.35 * math.log2(max(self.bins, 2)) ** 1.5)  # rows, of a sum of cells from a tree
+            chosen = is_chosen(self.probabilities, self.cells)
+            return deviation(tuple(sorted(set(self.probabilities)))) if chosen else tree_deviation(self.cells)
         return {"count": 1.36, "sum": math.sqrt(2.0), "mean": 1.0, "variance": 2.0}[self.kind]
 
     def to_dict(self) -> dict[str, object]:
@@ -184,8 +196,13 @@ def variance(column: str, bounds: tuple[float, float]) -> Aggregate:
     return Aggregate("variance", column, bounds)
 
 
-def quantiles(column: str, probabilities: Sequence[float], bounds: tuple[float, float], bins: int = BINS) -> Aggregate:
-    """Quantiles of a column, all from one private distribution over ``bins`` even cells of the ``bounds``.
+def quantiles(
+    column: str, probabilities: Sequence[float], bounds: tuple[float, float], bins: int | None = None
+) -> Aggregate:
+    """Quantiles of a column, from the counts of even cells of the ``bounds``.
+
+    A few quantiles are chosen privately, the middle one first; many are read from one private distribution. Without
+    ``bins`` the number of cells follows from the bounds and the number of groups.
 
     >>> quantiles("age", [0.25, 0.5, 0.75], bounds=(0, 120)).names
     ['0.25 quantile of age', '0.5 quantile of age', '0.75 quantile of age']
@@ -194,4 +211,5 @@ def quantiles(column: str, probabilities: Sequence[float], bounds: tuple[float, 
     if not given:
         raise InvalidInput("probabilities=() is empty: pass numbers between 0 and 1, such as (0.25, 0.5, 0.75).")
     checked = tuple(validation.probability(f"probabilities[{i}]", p) for i, p in enumerate(given))
-    return Aggregate("quantiles", column, bounds, checked, validation.whole_number("bins", bins, 2))
+    cells = 0 if bins is None else validation.whole_number("bins", bins, 2)
+    return Aggregate("quantiles", column, bounds, checked, cells)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE = 1 << 22  # numbers in memory
 
 
+_UNEVEN = 0.03  # of a cell, on either side: rows are not spread evenly within cells
+
+
 def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
     """Both ends, for every group and number of the aggregate. ``noise``: draws, along the first axis."""
     if one.kind == "quantiles":
@@ -54,6 +57,20 @@ def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array
     lower = _first_crossing(statistic - least) / size
     upper = 1.0 - _first_crossing((most - statistic)[..., ::-1]) / size
     return lower, np.maximum(lower, upper)
+
+
+def quantile_ends(noisy: Array, noise: Array, p: float, level: float, edges: Array) -> tuple[Array, Array]:
+    """Ends for one quantile from counts between ``edges``."""
+    size = noisy.shape[-1]
+    lower, upper = (side * size for side in _quantile(noisy, noise, p, level))
+    return _place(edges, np.maximum(lower - _UNEVEN, 0.0)), _place(edges, np.minimum(upper + _UNEVEN, float(size)))
+
+
+def _place(edges: Array, where: Array) -> Array:
+    """Where a number of cells from the left ends."""
+    cell = np.minimum(where.astype(np.int64), edges.shape[-1] - 2)
+    left, right = (np.take_along_axis(edges, each[:, np.newaxis], axis=1)[:, 0] for each in (cell, cell + 1))
+    return np.asarray(left + (where - cell) * (right - left))
 
 
 def _above(cells: Array, p: float) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lessnoise.engines import distinct_keys
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Geometric
+from lessnoise.mechanism import Geometric, QuantileChoice
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS, Grouped
 from lessnoise.release import Certificate, Payment
@@ -19,6 +19,7 @@ from lessnoise.table.answer import STATISTIC, TableAnswer
 from lessnoise.table.histograms import cell_words
 from lessnoise.table.intervals import interval
 from lessnoise.table.plan import MOST_GROUPS, serves
+from lessnoise.table.quantiles import counted, counted_edges, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from lessnoise.composition import Composition
     from lessnoise.guarantees import Guarantee
     from lessnoise.ledger import Ledger
-    from lessnoise.mechanism import Mechanism
     from lessnoise.query import Answer, Axis, Query, Unit
     from lessnoise.table.aggregates import Aggregate
     from lessnoise.table.plan import Part, Plan
@@ -92,9 +92,9 @@ class Job:
                 released = [(part, *_released(part, answer.value, self.rng)) for part in self.plan.parts]
                 found = self._estimates([(part, noisy) for part, noisy, _ in released], noise)
             rows = tuple(self._rows(groups, found))
-        certificates = [certificate for *_, certificate in released]
+        certificates = [certificate for *_, own in released for certificate in own]
         if not certificates:  # no key has rows enough: their counts were made all the same
-            certificates = [Certificate.of(part.mechanism, Stream.of(self.rng)) for part in self.plan.parts]
+            certificates = self._certificates(Stream.of(self.rng))
         return self._answer(rows, certificates, payment)
 
     def trial(self, answer: Answer | None = None) -> TableAnswer:
@@ -107,8 +107,11 @@ class Job:
         for one in self.question.aggregates:
             middle, below, above = 1e6 * rng.standard_normal((3, len(groups), len(one.names)))
             found[one] = (middle, middle - abs(below), middle + abs(above))
-        certificates = [Certificate.of(part.mechanism, Stream.secure()) for part in self.plan.parts]
+        certificates = self._certificates(Stream.secure())
         return self._answer(tuple(self._rows(groups, found)), certificates, Payment(None))
+
+    def _certificates(self, stream: Stream) -> list[Certificate]:
+        return [Certificate.of(each, stream) for part in self.plan.parts for each in part.mechanisms]
 
     def _answer(
         self, rows: tuple[dict[str, Any], ...], certificates: Sequence[Certificate], payment: Payment
@@ -120,7 +123,8 @@ class Job:
     def _noise(self, parts: Sequence[Part], groups: int) -> list[Array]:
         """Draws of the noise of each part, for intervals; of a seeded release always the same."""
         rng = np.random.default_rng(None if self.rng is None else self.rng.integers(1 << 63))
-        return [part.noise(groups, _SLOW_DRAWS if part.measure.kind == "cells" else _DRAWS, rng) for part in parts]
+        slow = [part.measure.kind == "cells" and part.choice is None for part in parts]
+        return [part.noise(groups, _SLOW_DRAWS if s else _DRAWS, rng) for part, s in zip(parts, slow, strict=True)]
 
     def _estimates(
         self, released: Sequence[tuple[Part, Array]], noise: Sequence[Array]
@@ -130,8 +134,11 @@ class Job:
         for (part, noisy), draws in zip(released, noise, strict=True):
             for one in self.question.aggregates:
                 if serves(part.measure, one):
-                    value = one.estimate(part.measure, noisy, part.mechanism.standard_deviation)
-                    low, high = interval(one, part.measure, noisy, draws, self.plan.level)
+                    if part.choice is not None and isinstance(part.choice.law, QuantileChoice):
+                        value, low, high = read(one, part.choice.law, part.measure, noisy, draws, self.plan.level)
+                    else:
+                        value = one.estimate(part.measure, noisy, part.mechanism.standard_deviation)
+                        low, high = interval(one, part.measure, noisy, draws, self.plan.level)
                     found[one] = (value, np.minimum(low, value), np.maximum(high, value))
         return found
 
@@ -162,10 +169,16 @@ class Job:
                     yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
 
 
-def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, Certificate]:
-    made = part.mechanism.release(value[:, part.where].reshape(part.mechanism.shape), rng)
-    groups = len(value)
-    return made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups), made.certificate
+def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, tuple[Certificate, ...]]:
+    """The noisy numbers of every group; for quantiles the chosen places, then the counts behind their intervals."""
+    exact, groups, before, certificates = value[:, part.where], len(value), [], []
+    if part.choice is not None:
+        chosen = part.choice.release(exact.reshape(part.choice.shape), rng)
+        before, certificates = [chosen.value], [chosen.certificate]
+        exact = counted(exact, counted_edges(chosen.value.astype(np.float64), part.measure.width))
+    made = part.mechanism.release(exact.reshape(part.mechanism.shape), rng)
+    noisy = made.value.astype(np.float64).reshape(groups, math.prod(part.mechanism.shape) // groups)
+    return np.concatenate([*before, noisy], axis=1), (*certificates, made.certificate)
 
 
 def _selecting(plan: Plan) -> Part:
@@ -177,7 +190,7 @@ def _selecting(plan: Plan) -> Part:
 
 def _selected(
     plan: Plan, value: Array, rng: np.random.Generator | None
-) -> tuple[list[tuple[Part, Array, Certificate]], IntArray]:
+) -> tuple[list[tuple[Part, Array, tuple[Certificate, ...]]], IntArray]:
     """The groups whose noisy number of units is beyond all that noise can make of a single unit; what they release.
 
     The noise is at most K + 1, and one unit counts at most once in a group: 1 + noise is never above K + 2, so that a
@@ -189,23 +202,17 @@ def _selected(
     law = counting.mechanism.law
     assert isinstance(law, Geometric)
     assert law.reach is not None
-    every = dataclasses.replace(counting, mechanism=_resized(counting.mechanism, len(value)))
+    every = counting.sized(len(value))
     counts, _ = _released(every, value, rng)
     kept = np.flatnonzero(counts[:, 0] > law.reach + 2)
-    found = []
+    found: list[tuple[Part, Array, tuple[Certificate, ...]]] = []
     for part in plan.parts if len(kept) else ():
-        own = dataclasses.replace(part, mechanism=_resized(part.mechanism, len(kept) * part.measure.width))
+        own = part.sized(len(kept))
         if part is counting:  # drawn already; the certificate does not tell how many keys there were
-            found.append((own, counts[kept], Certificate.of(own.mechanism, Stream.of(rng))))
+            found.append((own, counts[kept], (Certificate.of(own.mechanism, Stream.of(rng)),)))
         else:
             found.append((own, *_released(own, value[kept], rng)))
     return found, kept
-
-
-def _resized(mechanism: Mechanism, size: int) -> Mechanism:
-    """The same noise for so many numbers, against the same changes."""
-    assert mechanism.changes is not None
-    return dataclasses.replace(mechanism, shape=(size,), changes=None).against(mechanism.changes)
 
 
 def _groups(query: Query, places: IntArray | None = None) -> list[dict[str, object]]:

@@ -15,6 +15,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.mechanism import (
     Mechanism,
+    QuantileChoice,
     draw_noise,
     geometric,
     has_independent_entries,
@@ -22,9 +23,11 @@ from lessnoise.mechanism import (
     laplace,
     least_noise,
     prepare_noise,
+    quantile_choice,
 )
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS, Products
+from lessnoise.table.quantiles import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,19 +46,39 @@ _FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribut
 
 @dataclass(frozen=True)
 class Part:
-    """One measure, what is read from it, its place in the answer, and the mechanism that releases it."""
+    """One measure, what is read from it, its place in the answer, and the mechanism that releases it.
+
+    Quantiles may have a ``choice`` that comes first: then the mechanism is for the counts behind their intervals.
+    """
 
     measure: Measure
     aggregates: tuple[Aggregate, ...]
     where: slice
     mechanism: Mechanism
+    choice: Mechanism | None = None
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All that is released."""
+        return (self.mechanism,) if self.choice is None else (self.choice, self.mechanism)
+
+    @property
+    def width(self) -> int:
+        """How many noisy numbers the mechanism gives a group."""
+        return self.measure.width if self.choice is None else INTERVAL_CELLS
+
+    def sized(self, groups: int) -> Part:
+        """For so many groups, where the noise does not depend on their number."""
+        own = _resized(self.mechanism, groups * self.width)
+        choice = None if self.choice is None else replace(self.choice, shape=(groups * self.measure.width,))
+        return replace(self, mechanism=own, choice=choice)
 
     def noise(self, groups: int, draws: int, rng: np.random.Generator) -> Array:
         """Draws of the noise alone, for intervals: (draws, groups or 1 for all of them, numbers)."""
-        law, shape = self.mechanism.law, (groups, self.measure.width)
+        law, shape = self.mechanism.law, (groups, self.width)
         if has_independent_entries(law, self.mechanism.shape):  # of one law: the same draws serve every group
-            flat = draw_noise(law, (draws * self.measure.width,), rng)
-            return flat.reshape(draws, 1, self.measure.width).astype(np.float64)
+            flat = draw_noise(law, (draws * self.width,), rng)
+            return flat.reshape(draws, 1, self.width).astype(np.float64)
         each = [
             prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)
         ]
@@ -75,7 +98,7 @@ class Plan:
     @property
     def composition(self) -> Composition:
         """All releases together: what is paid."""
-        return compose(*(part.mechanism for part in self.parts))
+        return compose(*(each for part in self.parts for each in part.mechanisms))
 
     def known_guarantee(self, together: Composition) -> Guarantee:
         """The target itself, where epsilons and deltas that add up prove it: quick; else what is computed."""
@@ -88,14 +111,14 @@ class Plan:
         """What is released with which noise, one row for each measure."""
         found = []
         for part in self.parts:
-            claim = part.mechanism.claim
-            assert claim is not None
+            first = part.mechanisms[0]
+            spread = first.law.deviation if isinstance(first.law, QuantileChoice) else first.standard_deviation
             found.append(
                 {
                     "answers": ", ".join(one.summary for one in part.aggregates),
-                    "mechanism": f"{part.mechanism.name} ({part.mechanism.law.kind})",
-                    "epsilon": claim.epsilon,
-                    "noise sd": part.mechanism.standard_deviation * part.measure.unit,
+                    "mechanism": f"{first.name} ({first.law.kind})",
+                    "epsilon": math.fsum(each.claim.epsilon for each in part.mechanisms if each.claim is not None),
+                    "noise sd": spread * part.measure.unit,
                 }
             )
         return found
@@ -141,10 +164,15 @@ def make_plan(
             share = need / total * (1.0 - 1e-9)  # rounding
             groups = MOST_GROUPS if unknown else query.groups
             changes = _changes(measure, groups, unit, neighbours)
-            build = _ended if unknown and measure == selecting else _pure if unknown else _simple if simple else _best
+            choosing = _has_choice(measure, served)
+            usual = _pure if unknown else _simple if simple else _best
+            build = _ended if unknown and measure == selecting else _chosen if choosing else usual
             spent = ended if build is _ended else share  # all others are pure; the machine has the rest
-            built = build(measure, (groups * measure.width,), changes, neighbours, epsilon * share, delta * spent)
-            parts.append(Part(measure, tuple(one for one, _ in served), where, built))
+            width = INTERVAL_CELLS if choosing else measure.width
+            built = build(measure, (groups * width,), changes, neighbours, epsilon * share, delta * spent)
+            choice = _choice(query, measure, served, unit, neighbours, epsilon * share) if choosing else None
+            part = Part(measure, tuple(one for one, _ in served), where, built, choice)
+            parts.append(part.sized(MOST_GROUPS) if unknown else part)
         return Plan(query, tuple(parts), epsilon, delta, level)
 
     best = planned(simple=unknown)
@@ -190,6 +218,51 @@ def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -
         raise InvalidInput(f"weights has length={len(weights)} for {len(aggregates)} aggregates: pass one each.")
     checked = [validation.positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
     return list(zip(aggregates, checked, strict=True))
+
+
+def probabilities_of(aggregates: Sequence[Aggregate]) -> tuple[float, ...]:
+    """All that are asked of one measure, rising."""
+    return tuple(sorted({p for one in aggregates for p in one.probabilities}))
+
+
+def _has_choice(measure: Measure, served: Sequence[tuple[Aggregate, float]]) -> bool:
+    asked = probabilities_of([one for one, _ in served])
+    return measure.kind == "cells" and is_chosen(asked, measure.width)
+
+
+def _choice(
+    query: Grouped,
+    measure: Measure,
+    served: Sequence[tuple[Aggregate, float]],
+    unit: Unit,
+    neighbours: Neighbours,
+    epsilon: float,
+) -> Mechanism:
+    """Where the quantiles are."""
+    return quantile_choice(
+        epsilon=epsilon * (1.0 - INTERVAL_SHARE),
+        cells=measure.width,
+        probabilities=probabilities_of([one for one, _ in served]),
+        groups=query.groups,
+        whole=max(cells_to_one(measure), 1),
+        rows=unit.rows,
+        neighbours=neighbours,
+    )
+
+
+def _chosen(
+    _: Measure, shape: tuple[int, ...], changes: Changes, neighbours: Neighbours, epsilon: float, __: float
+) -> Mechanism:
+    """The counts around the chosen quantiles, of which a row changes one, as it does those of the cells."""
+    size = changes.norm(1, math.prod(shape))
+    built = geometric(epsilon=epsilon * INTERVAL_SHARE, shape=shape, sensitivity=size, neighbours=neighbours)
+    return built.against(changes)
+
+
+def _resized(mechanism: Mechanism, size: int) -> Mechanism:
+    """The same noise for so many numbers, against the same changes."""
+    assert mechanism.changes is not None
+    return replace(mechanism, shape=(size,), changes=None).against(mechanism.changes)
 
 
 def _best(

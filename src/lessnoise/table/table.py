@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,9 @@ class TableGroups:
                 raise InvalidInput(
                     f"group_by({column!r}) has the name of a column of the answer: rename the column of the data."
                 )
-        return TableQuestion(self.table, self.axes, aggregates)
+        known = [axis.size for axis in self.axes if isinstance(axis, Axis)]
+        groups = math.prod(known) if len(known) == len(self.axes) else None
+        return TableQuestion(self.table, self.axes, tuple(one.for_groups(groups) for one in aggregates))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -53,7 +53,7 @@ def test_quantiles_under_heavy_noise_are_covered_and_in_order():
     rng = np.random.default_rng(1)
     data = {"age": rng.normal(45, 15, 1000).clip(0, 120), "city": rng.choice(["a", "b"], 1000)}
     shares = (0.1, 0.5, 0.75)
-    asked = ln.quantiles("age", shares, bounds=(0, 120))
+    asked = ln.quantiles("age", shares, bounds=(0, 120), bins=480)
     job = ln.Table(data).group_by("city", keys=["a", "b"]).aggregate(asked).prepare(epsilon=0.25, delta=1e-6)
     answer, hits = job.answer(), {name: [] for name in asked.names}
     truth = {
