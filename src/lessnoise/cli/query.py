@@ -182,7 +182,7 @@ def _rules(question: TableQuestion) -> Iterator[tuple[str, str]]:
 def _print_plan(job: Job, as_json: bool) -> None:
     question, plan, guarantee = job.question, job.plan, job.guarantee
     if as_json:
-        print_json({"guarantee": guarantee.to_dict(), **question.description(), "plan": plan.rows()})
+        print_json({"guarantee": guarantee.to_dict(), **question.description(plan.query), "plan": plan.rows()})
         return
     shown = new_table("What is released, without a look at the data", ["answers", "mechanism"], ["epsilon", "noise sd"])
     for row in plan.rows():

@@ -193,4 +193,10 @@ def _parts(measure: Measure, steps: str) -> list[str]:
     if measure.kind == "total":
         return [f"sum({steps})"]
     square = f"sum(({steps}::BIGINT * {steps} + {ONE // 2}) >> {ONE.bit_length() - 1})"
-    return [f"count({steps})", f"sum({steps})", *([square] if measure.degree == 2 else [])]
+    absent = f"count(*) - count({steps})"
+    return [
+        f"count({steps})",
+        f"sum({steps})",
+        *([square] if measure.degree == 2 else []),
+        *([absent] if measure.absent else []),
+    ]

@@ -43,7 +43,8 @@ class Measure:
     ``moments``: with t = (x - low)/(high - low), clipped to [0, 1], a row adds the Bernstein polynomials
     C(d, i) t^i (1 - t)^(d - i), i = 0..d, for d = 1 or 2. They are never negative and add up to 1, so that the number
     of rows, the sum of t, and for d = 2 the sum of t^2 come from one release whose l1 sensitivity is that of a count.
-    ``total``: x clipped to its bounds, over the larger of their sizes. Rows without a value add nothing.
+    With ``absent`` a row without a value adds 1 to one more number, and all rows can be counted, too.
+    ``total``: x clipped to its bounds, over the larger of their sizes. Other rows without a value add nothing.
     An axis has ``cells`` for a distribution function, or a ``histogram`` for counts.
     """
 
@@ -52,6 +53,7 @@ class Measure:
     bounds: tuple[float, float] | None = None
     degree: int = 0
     axis: Axis | None = None
+    absent: bool = False
 
     def __init_subclass__(cls) -> None:
         _OTHERS[cls.__dict__["kind"]] = cls
@@ -69,6 +71,10 @@ class Measure:
             raise InvalidInput(
                 f"degree={shown(self.degree)} of a measure of kind={self.kind!r}: moments have 1 or 2, others none."
             )
+        if type(self.absent) is not bool or (self.absent and self.kind != "moments"):
+            raise InvalidInput(
+                f"absent={shown(self.absent)} of a measure of kind={self.kind!r}: True is for moments, False for all."
+            )
         if self.bounds is not None:
             validation.text("column", self.column)
             settle(self, bounds=interval(f"bounds of {self.column!r}", self.bounds))
@@ -79,7 +85,7 @@ class Measure:
         """How many numbers a group has."""
         if self.axis is not None:
             return self.axis.size
-        return self.degree + 1 if self.kind == "moments" else 1
+        return self.degree + 1 + self.absent if self.kind == "moments" else 1
 
     @property
     def whole(self) -> bool:
@@ -155,17 +161,19 @@ class Measure:
         if self.kind == "total":
             return [steps]
         found = [present.astype(np.int64), steps]
-        return found if self.degree == 1 else [*found, (steps * steps + ONE // 2) >> BITS]
+        found += [] if self.degree == 1 else [(steps * steps + ONE // 2) >> BITS]
+        return [*found, (~present).astype(np.int64)] if self.absent else found
 
     def numbers(self, sums: Sequence[IntArray]) -> IntArray:
         """The measure's numbers of each group, in steps, from the sums of the parts; one column for each."""
         if self.kind != "moments":
             return np.stack(sums, axis=-1)
-        if sums[0].size and int(sums[0].max()) >= 1 << (63 - BITS):
+        if sums[0].size and max(int(sums[0].max()), int(sums[-1].max()) * self.absent) >= 1 << (63 - BITS):
             raise InvalidInput("the sums exceed 63 bits: query the data in parts and add the answers.")
         # What leaves 64 bits half way comes back, as the results are within them.
         made = [[ONE, -1], [0, 1]] if self.degree == 1 else [[ONE, -2, 1], [0, 2, -2], [0, 0, 1]]
-        return np.stack(sums, axis=-1) @ np.array(made, dtype=np.int64).T
+        of_values = np.stack(sums[: self.degree + 1], axis=-1) @ np.array(made, dtype=np.int64).T
+        return np.column_stack([of_values, sums[-1] * ONE]) if self.absent else of_values
 
     def added(self, batch: Any, names: tuple[str, ...]) -> IntArray:  # noqa: ANN401
         """For each row what it adds, in steps; of an axis the cell, or -1."""
@@ -179,8 +187,9 @@ class Measure:
             return (missing, self.axis.outside_words)
         if self.bounds is None:
             return ("Every row of a group is counted, whatever else it holds.",)
+        missing = "is counted apart" if self.absent else "adds nothing to its sums"
         return (
-            f"A row with NULL or NaN in {self.column!r} adds nothing to its sums.",
+            f"A row with NULL or NaN in {self.column!r} {missing}.",
             f"A value of {self.column!r} outside {self.bounds}, infinite ones too, is clipped to them.",
         )
 
@@ -191,7 +200,9 @@ class Measure:
             return {**values, "axis": self.axis.to_dict()}
         if self.column is not None and self.bounds is not None:
             values |= {"column": self.column, "bounds": list(self.bounds)}
-        return {**values, "degree": self.degree} if self.kind == "moments" else values
+        if self.kind == "moments":
+            values |= {"degree": self.degree, **({"absent": True} if self.absent else {})}
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Measure:
@@ -199,7 +210,7 @@ class Measure:
         own = _OTHERS.get(str(values.get("kind")))
         if own is not None:
             return own.from_dict(values)
-        given = validation.fields(values, ("kind",), "measure", ("column", "bounds", "degree", "axis"))
+        given = validation.fields(values, ("kind",), "measure", ("column", "bounds", "degree", "axis", "absent"))
         axis = given.get("axis")
         return cls(**{**given, "axis": None if axis is None else Axis.from_dict(axis)})
 

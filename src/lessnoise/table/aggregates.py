@@ -87,16 +87,17 @@ class Aggregate:
         """
         del deviation
         if self.kind == "count":
-            return noisy
-        if self.kind == "sum":
-            return noisy * measure.unit
+            return noisy if measure.kind == "rows" else np.rint(noisy.sum(axis=-1, keepdims=True))
         assert self.bounds is not None
         low, high = self.bounds
+        if self.kind == "sum":
+            return noisy * measure.unit if measure.kind == "total" else np.asarray(noisy @ _of_sum(measure))[..., None]
         if self.kind == "quantiles":
             return low + (high - low) * _quantiles(noisy, self.probabilities)
         # Bernstein polynomials of degree d: n = sum of all, sum of t = sum of i b_i/d, sum of t^2 for d = 2 is b_2.
-        rows = np.maximum(noisy.sum(axis=-1), 1.0)
         degree = measure.degree
+        noisy = noisy[..., : degree + 1]
+        rows = np.maximum(noisy.sum(axis=-1), 1.0)
         mean = np.clip(noisy @ (np.arange(degree + 1.0) / degree) / rows, 0.0, 1.0)
         if self.kind == "mean":
             return np.asarray(low + (high - low) * mean)[..., np.newaxis]
@@ -129,8 +130,15 @@ class Aggregate:
         assert self.bounds is not None
         return 0.25 * (self.bounds[1] - self.bounds[0]) / self.cells
 
-    def precision(self) -> float:
-        """The deviation of its error at epsilon 1, in its own range, but for the number of rows: for the split."""
+    def precision(self, measure: Measure | None = None) -> float:
+        """The deviation of its error at epsilon 1, in its own range, but for the number of rows: for the split.
+
+        ``measure``: from which it is read, if that is another than its own.
+        """
+        if measure is not None and measure.kind == "moments" and self.kind in ("count", "sum"):
+            # Noise of variance 2 on every number.
+            weights = np.ones(measure.width) if self.kind == "count" else _of_sum(measure) / self.measure.unit
+            return float(np.sqrt(2.0 * weights @ weights))
         if self.kind == "quantiles":
             chosen = is_chosen(self.probabilities, self.cells)
             return deviation(tuple(sorted(set(self.probabilities)))) if chosen else tree_deviation(self.cells)
@@ -167,6 +175,15 @@ def _quantiles(cells: Array, probabilities: tuple[float, ...]) -> Array:
         inside = (cell + np.clip(share, 0.0, 1.0)) / size
         found.append(np.where(rising[..., -1:] > 0.0, inside, probability))
     return np.concatenate(found, axis=-1)
+
+
+def _of_sum(moments: Measure) -> Array:
+    """What each number counts for in the sum of the values: the sum of x is low n + (high - low) sum of i b_i/d."""
+    assert moments.bounds is not None
+    (low, high), degree = moments.bounds, moments.degree
+    weights = np.zeros(moments.width)
+    weights[: degree + 1] = low + (high - low) * np.arange(degree + 1.0) / degree
+    return weights
 
 
 COUNT = Aggregate("count")

@@ -18,7 +18,8 @@ from lessnoise.release import Certificate, Payment
 from lessnoise.table.answer import STATISTIC, TableAnswer
 from lessnoise.table.histograms import cell_words
 from lessnoise.table.intervals import interval
-from lessnoise.table.plan import MOST_GROUPS, serves
+from lessnoise.table.measures import serves
+from lessnoise.table.plan import MOST_GROUPS
 from lessnoise.table.quantiles import counted, counted_edges, read
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Job:
         self, rows: tuple[dict[str, Any], ...], certificates: Sequence[Certificate], payment: Payment
     ) -> TableAnswer:
         columns = (*(axis.column for axis in self.plan.query.axes), *STATISTIC)
-        described, level = self.question.description(), self.plan.level
+        described, level = self.question.description(self.plan.query), self.plan.level
         return TableAnswer(rows, columns, self.guarantee, tuple(certificates), described, level, payment.receipt)
 
     def _noise(self, parts: Sequence[Part], groups: int) -> list[Array]:

@@ -120,7 +120,7 @@ class Covariances(Joint):
         most = np.append(most, np.ones(len(one))) if self.correlation else most
         return -most, most
 
-    def precision(self) -> float:
+    def precision(self, _: Measure | None = None) -> float:
         """Of a covariance at the middle, over its range of 1/2; of a correlation of even values, over that of 2."""
         size = math.sqrt(2.0) * Places(self.columns, self.measure).middle
         return max(size / 0.5, size / _EVEN_VARIANCE / 2.0 if self.correlation else 0.0)
@@ -171,7 +171,7 @@ class Regression(Joint):
         most = np.append(farthest[0] + slopes @ farthest[1:], slopes)
         return -most, most
 
-    def precision(self) -> float:
+    def precision(self, _: Measure | None = None) -> float:
         """Of a slope between columns of even values, over its range of 2."""
         return math.sqrt(2.0) * Places(self.columns, self.measure).middle / _EVEN_VARIANCE / 2.0
 

@@ -26,7 +26,8 @@ from lessnoise.mechanism import (
     quantile_choice,
 )
 from lessnoise.noise import Stream
-from lessnoise.query import ROWS, USERS, Products
+from lessnoise.query import ROWS, USERS
+from lessnoise.table.measures import need, serves
 from lessnoise.table.quantiles import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 
 if TYPE_CHECKING:
@@ -150,18 +151,18 @@ def make_plan(
     """
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     level = validation.probability("level", level)
-    weighed = _weights(aggregates, weights)
+    weighed = list(zip(aggregates, weights or [1.0] * len(aggregates), strict=True))
     selecting = USERS if USERS in query.measures else ROWS
     needs = []
     for measure, where in query.places():
-        served = [(one, one.precision() * weight) for one, weight in weighed if serves(measure, one)]
-        needs.append((measure, where, served, max((need for _, need in served), default=_COUNTING)))
-    total = math.fsum(need for *_, need in needs)
+        served = [one for one in aggregates if serves(measure, one)]
+        needs.append((measure, where, served, need(measure, weighed, default=_COUNTING)))
+    total = math.fsum(own for *_, own in needs)
 
     def planned(simple: bool, ended: float = 0.99) -> Plan:
         parts = []
-        for measure, where, served, need in needs:
-            share = need / total * (1.0 - 1e-9)  # rounding
+        for measure, where, served, own in needs:
+            share = own / total * (1.0 - 1e-9)  # rounding
             groups = MOST_GROUPS if unknown else query.groups
             changes = _changes(measure, groups, unit, neighbours)
             choosing = _has_choice(measure, served)
@@ -171,7 +172,7 @@ def make_plan(
             width = INTERVAL_CELLS if choosing else measure.width
             built = build(measure, (groups * width,), changes, neighbours, epsilon * share, delta * spent)
             choice = _choice(query, measure, served, unit, neighbours, epsilon * share) if choosing else None
-            part = Part(measure, tuple(one for one, _ in served), where, built, choice)
+            part = Part(measure, tuple(served), where, built, choice)
             parts.append(part.sized(MOST_GROUPS) if unknown else part)
         return Plan(query, tuple(parts), epsilon, delta, level)
 
@@ -189,35 +190,13 @@ def _changes(measure: Measure, groups: int, unit: Unit, neighbours: Neighbours) 
     return measure.changes(groups, unit.rows, neighbours, unit.per_group)
 
 
-def measures_of(aggregates: Sequence[Aggregate]) -> tuple[Measure, ...]:
-    """Each measure once; a mean takes the moments of a variance of the same column."""
-    found: list[Measure] = []
-    for measure in sorted((one.measure for one in aggregates), key=lambda measure: -measure.degree):
-        if not any(_covers(known, measure) for known in found):
-            found.append(measure)
-    return tuple(found)
-
-
-def serves(measure: Measure, aggregate: Aggregate) -> bool:
-    """Whether an aggregate is read from this measure."""
-    return _covers(measure, aggregate.measure)
-
-
-def _covers(known: Measure, wanted: Measure) -> bool:
-    if isinstance(known, Products) and isinstance(wanted, Products):
-        return known.covers(wanted)
-    if known.kind == "moments" and wanted.kind == "moments":
-        return replace(known, degree=wanted.degree) == wanted and known.degree >= wanted.degree
-    return known == wanted
-
-
-def _weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -> list[tuple[Aggregate, float]]:
+def checked_weights(aggregates: Sequence[Aggregate], weights: Sequence[float] | None) -> list[float] | None:
+    """One positive number for each aggregate, or none for all."""
     if weights is None:
-        return [(one, 1.0) for one in aggregates]
+        return None
     if len(weights) != len(aggregates):
         raise InvalidInput(f"weights has length={len(weights)} for {len(aggregates)} aggregates: pass one each.")
-    checked = [validation.positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
-    return list(zip(aggregates, checked, strict=True))
+    return [validation.positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
 
 
 def probabilities_of(aggregates: Sequence[Aggregate]) -> tuple[float, ...]:
@@ -225,15 +204,15 @@ def probabilities_of(aggregates: Sequence[Aggregate]) -> tuple[float, ...]:
     return tuple(sorted({p for one in aggregates for p in one.probabilities}))
 
 
-def _has_choice(measure: Measure, served: Sequence[tuple[Aggregate, float]]) -> bool:
-    asked = probabilities_of([one for one, _ in served])
+def _has_choice(measure: Measure, served: Sequence[Aggregate]) -> bool:
+    asked = probabilities_of(served)
     return measure.kind == "cells" and is_chosen(asked, measure.width)
 
 
 def _choice(
     query: Grouped,
     measure: Measure,
-    served: Sequence[tuple[Aggregate, float]],
+    served: Sequence[Aggregate],
     unit: Unit,
     neighbours: Neighbours,
     epsilon: float,
@@ -242,7 +221,7 @@ def _choice(
     return quantile_choice(
         epsilon=epsilon * (1.0 - INTERVAL_SHARE),
         cells=measure.width,
-        probabilities=probabilities_of([one for one, _ in served]),
+        probabilities=probabilities_of(served),
         groups=query.groups,
         whole=max(cells_to_one(measure), 1),
         rows=unit.rows,

@@ -18,7 +18,8 @@ from lessnoise.query import ROW, ROWS, USERS, Axis, FoundKeys, Grouped, Unit, co
 from lessnoise.table.aggregates import Aggregate
 from lessnoise.table.answer import STATISTIC
 from lessnoise.table.job import Job
-from lessnoise.table.plan import Plan, make_plan, measures_of
+from lessnoise.table.measures import measures_of
+from lessnoise.table.plan import Plan, checked_weights, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,12 +173,18 @@ class TableQuestion:
     @property
     def query(self) -> Grouped:
         """One pass over the rows for all measures; private keys are stood for by two that nobody has."""
-        return Grouped(self._with_keys([("0", "1")] * len(self.unknown)), self.measures)
+        return self._query(None)
+
+    def _query(self, weights: Sequence[float] | None) -> Grouped:
+        return Grouped(self._with_keys([("0", "1")] * len(self.unknown)), self._measures(weights))
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """What is released of each group. Private keys need a number of units, which may be that of rows."""
-        found = measures_of(self.aggregates)
+        return self._measures(None)
+
+    def _measures(self, weights: Sequence[float] | None) -> tuple[Measure, ...]:
+        found = measures_of(self.aggregates, not self.unknown, weights)
         selecting = ROWS if self.table.unit.per_group == 1 else USERS
         return found if not self.unknown or selecting in found else (*found, selecting)
 
@@ -233,8 +240,9 @@ class TableQuestion:
     ) -> Plan:
         """Which noise each statistic gets, without touching the data. ``weights``: one for each aggregate."""
         relation = Neighbours.of(self.table.neighbours)
-        arguments = (epsilon, delta, self.table.unit, relation, weights, level)
-        return make_plan(self.query, self.aggregates, *arguments, unknown=bool(self.unknown))
+        checked = checked_weights(self.aggregates, weights)
+        arguments = (epsilon, delta, self.table.unit, relation, checked, level)
+        return make_plan(self._query(checked), self.aggregates, *arguments, unknown=bool(self.unknown))
 
     def release(
         self,
@@ -281,13 +289,13 @@ class TableQuestion:
             ledger.check(together, partition=partition)
         return Job(self, plan, together, guarantee, ledger, partition, generator)
 
-    def description(self) -> dict[str, Any]:
-        """What was asked, of what, by which rules; plain values, ready for JSON."""
-        table, query = self.table, self.query.to_dict()
-        pairs = zip(self.axes, query["axes"], strict=True)
-        query["axes"] = [{"column": own, "keys": "private"} if isinstance(own, str) else axis for own, axis in pairs]
+    def description(self, query: Grouped | None = None) -> dict[str, Any]:
+        """What was asked, of what, by which rules, and what was measured; plain values, ready for JSON."""
+        table, asked = self.table, (query or self.query).to_dict()
+        pairs = zip(self.axes, asked["axes"], strict=True)
+        asked["axes"] = [{"column": own, "keys": "private"} if isinstance(own, str) else axis for own, axis in pairs]
         return {
-            "query": query,
+            "query": asked,
             "aggregates": [one.to_dict() for one in self.aggregates],
             "unit": table.unit.to_dict(),
             "neighbours": Neighbours.of(table.neighbours).value,

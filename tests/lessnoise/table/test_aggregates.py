@@ -13,7 +13,7 @@ from lessnoise.cli import app
 from lessnoise.query import Axis, Factor, Grouped, Products, grouped
 from lessnoise.table.histograms import MOST_CELLS, cell_words
 from lessnoise.table.joint import Places
-from lessnoise.table.plan import measures_of
+from lessnoise.table.measures import measures_of
 from tests.helpers.sentences import refused, refused_command
 
 BOUNDS = {"age": (0.0, 120.0), "years": (-5.0, 40.0), "income": (1000.0, 200_000.0)}

@@ -7,7 +7,7 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.query import ROWS, Axis, Grouped, Measure
-from lessnoise.table.plan import measures_of
+from lessnoise.table.measures import measures_of, serves
 
 KEYS = ["Oslo", "Bergen"]
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -50,14 +50,22 @@ def test_estimates_from_exact_measures_are_the_statistics_themselves():
             "quantiles": np.quantile(age, [0.25, 0.5, 0.9]),
         }
         for one, wanted in zip(QUESTION, expected.values(), strict=True):
-            measure, where = next((m, w) for m, w in query.places() if ln.table.plan.serves(m, one))
+            measure, where = next((m, w) for m, w in query.places() if serves(m, one))
             found = one.estimate(measure, value[group, where])
             tolerance = 1.0 if one.kind == "quantiles" else 1e-3 * max(abs(float(wanted[0])), 1.0)
             assert found == pytest.approx(wanted, abs=tolerance), one.names
 
 
-def test_a_mean_and_a_variance_of_one_column_share_a_release():
-    assert len(measures_of(QUESTION)) == 5
+def test_statistics_of_one_column_share_a_release():
+    assert len(measures_of(QUESTION)) == 4
+    assert len(measures_of(QUESTION, joint=False)) == 5, "with private keys the count is apart"
+    age = {"column": "age", "bounds": (0, 120)}
+    every = [ln.count(), ln.sum(**age), ln.mean(**age), ln.variance(**age)]
+    assert measures_of(every) == (Measure("moments", "age", (0.0, 120.0), 2, absent=True),)
+    assert measures_of(every[:2]) == (Measure("moments", "age", (0.0, 120.0), 1, absent=True),)
+    assert measures_of(every[1:3]) == (Measure("moments", "age", (0.0, 120.0), 1),)
+    assert measures_of(every[:1]) == (ROWS,)
+    assert measures_of(every[:2], weights=[10.0, 1.0]) == (Measure("total", "age", (0.0, 120.0)), ROWS)
     assert measures_of([ln.mean("a", bounds=(0, 1)), ln.mean("a", bounds=(0, 2))]) != measures_of(
         [ln.mean("a", bounds=(0, 1))]
     )
@@ -136,8 +144,24 @@ def test_a_plan_reads_no_data_and_weights_change_it():
     even, uneven = question.plan(**TARGET), question.plan(**TARGET, weights=[10, 1])
     epsilons = [[part.mechanism.claim.epsilon for part in plan.parts] for plan in (even, uneven)]
     assert sum(epsilons[0]) == pytest.approx(1.0, rel=1e-6)
-    assert epsilons[1][0] > 0.8 > epsilons[0][0]
+    assert (len(epsilons[0]), len(epsilons[1])) == (1, 2)
+    assert max(epsilons[1]) > 0.8
     assert "count" in str(even)
+
+
+@pytest.mark.parametrize("bounds", [(0, 100), (-100, 100), (40, 60), (-100, 0)])
+def test_the_planned_precision_is_that_of_the_noise(bounds):
+    data, rng = {"x": np.where(np.arange(3000) % 7, np.linspace(-200, 200, 3000), np.nan)}, np.random.default_rng(8)
+    asked = (ln.count(), ln.sum("x", bounds), ln.variance("x", bounds))
+    job = ln.Table(data).aggregate(*asked).prepare(epsilon=1, delta=1e-6, rng=rng)
+    (part,) = job.plan.parts
+    answer = job.answer()
+    draws = np.array([[row["value"] for row in job.release(answer).rows] for _ in range(400)])
+    clipped = np.clip(data["x"][~np.isnan(data["x"])], *bounds)
+    for place, (one, truth) in enumerate(zip(asked, (3000, clipped.sum()), strict=False)):
+        unit = 1.0 if place == 0 else max(map(abs, bounds))
+        error = np.sqrt(np.mean((draws[:, place] - truth) ** 2)) / unit
+        assert error == pytest.approx(one.precision(part.measure), rel=0.2)  # deviation of the estimate: 5%
 
 
 @pytest.mark.slow
