@@ -86,23 +86,42 @@ class Aggregate:
         ``deviation``: of the noise on each, for estimates that would blow up; 0 says that what is given may be true.
         """
         del deviation
+        if self.kind == "quantiles":
+            assert self.bounds is not None
+            low, high = self.bounds
+            return low + (high - low) * _quantiles(noisy, self.probabilities)
+        return self.of_sums(measure, [noisy @ weights for weights in self.sums(measure)])[..., np.newaxis]
+
+    def sums(self, measure: Measure) -> list[Array]:
+        """The sums of a measure's numbers that it is made of, each by its weights; none if there are no such sums.
+
+        For Bernstein polynomials of degree d the number of rows is the sum of all, the sum of t is that of i b_i/d,
+        and the sum of t^2 for d = 2 is b_2.
+        """
+        if self.kind not in ("count", "sum", "mean", "variance"):
+            return []
         if self.kind == "count":
-            return noisy if measure.kind == "rows" else np.rint(noisy.sum(axis=-1, keepdims=True))
+            return [np.ones(measure.width)]
+        if self.kind == "sum":
+            return [np.array([measure.unit]) if measure.kind == "total" else _of_sum(measure)]
+        degree, size = measure.degree, measure.width
+        powers = [np.arange(size) <= degree, np.arange(size) / degree * (np.arange(size) <= degree)]
+        powers += [np.arange(size) == 2] if self.kind == "variance" else []
+        return [weights.astype(np.float64) for weights in powers]
+
+    def of_sums(self, measure: Measure, sums: Sequence[Array]) -> Array:
+        """From these sums to the statistic."""
+        if self.kind == "count":
+            return sums[0] if measure.kind == "rows" else np.rint(sums[0])
+        if self.kind == "sum":
+            return sums[0]
         assert self.bounds is not None
         low, high = self.bounds
-        if self.kind == "sum":
-            return noisy * measure.unit if measure.kind == "total" else np.asarray(noisy @ _of_sum(measure))[..., None]
-        if self.kind == "quantiles":
-            return low + (high - low) * _quantiles(noisy, self.probabilities)
-        # Bernstein polynomials of degree d: n = sum of all, sum of t = sum of i b_i/d, sum of t^2 for d = 2 is b_2.
-        degree = measure.degree
-        noisy = noisy[..., : degree + 1]
-        rows = np.maximum(noisy.sum(axis=-1), 1.0)
-        mean = np.clip(noisy @ (np.arange(degree + 1.0) / degree) / rows, 0.0, 1.0)
+        rows = np.maximum(sums[0], 1.0)
+        mean = np.clip(sums[1] / rows, 0.0, 1.0)
         if self.kind == "mean":
-            return np.asarray(low + (high - low) * mean)[..., np.newaxis]
-        spread = np.clip(noisy[..., 2] / rows - mean**2, 0.0, 0.25)
-        return np.asarray((high - low) ** 2 * spread)[..., np.newaxis]
+            return np.asarray(low + (high - low) * mean)
+        return np.asarray((high - low) ** 2 * np.clip(sums[2] / rows - mean**2, 0.0, 0.25))
 
     @property
     def limits(self) -> tuple[Array | float, Array | float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,15 +34,44 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
 
 def _from_draws(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
     """The middle of what the truth may be; draws that leave all open count as either end."""
-    outside, size = 0.5 * (1.0 - level), max(_MOST_AT_ONCE // noise[:, 0].size, 1)
+    outside, weights = 0.5 * (1.0 - level), one.sums(measure)
+    size = max(_MOST_AT_ONCE // (len(noise) if weights else noise[:, 0].size), 1)
+    released, drawn = ([array @ each for each in weights] for array in (noisy, noise))
+    if len(weights) == 1 and noise.shape[1] == 1:  # the statistic rises with its sum, and all groups have one law
+        moved = np.sort(-drawn[0][:, 0])
+        lower, upper = (
+            one.of_sums(measure, [released[0] + moved[_among(len(moved), share)]])[..., np.newaxis]
+            for share in (outside, 1.0 - outside)
+        )
+        return lower, upper
     ends: tuple[list[Array], list[Array]] = ([], [])
     for start in range(0, len(noisy), size):
         part = slice(start, start + size)
-        possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
+        if weights:  # a few sums of the numbers are all that is needed of them
+            pairs = zip(released, drawn, strict=True)
+            possible = one.of_sums(
+                measure, [sums[part] - (of if of.shape[1] == 1 else of[:, part]) for sums, of in pairs]
+            )[..., np.newaxis]
+        else:
+            possible = one.estimate(measure, noisy[part] - (noise if noise.shape[1] == 1 else noise[:, part]))
         for found, limit, share in zip(ends, one.limits, (outside, 1.0 - outside), strict=True):
-            each = np.where(np.isnan(possible), limit, possible)
-            found.append(np.quantile(each, share, axis=0, method="inverted_cdf"))
+            found.append(_below(possible, limit, share))
     return np.concatenate(ends[0]), np.concatenate(ends[1])
+
+
+def _among(size: int, share: float) -> int:
+    """The place of a quantile among so many sorted numbers."""
+    return max(math.ceil(size * share - 1e-9) - 1, 0)
+
+
+def _below(possible: Array, limit: Array | float, share: float) -> Array:
+    """The value below which a share of the draws is, along the first axis; what is not a number is at the limit."""
+    open_ = np.isnan(possible)
+    each = np.where(open_, limit, possible) if open_.any() else possible
+    place = _among(len(each), share)
+    in_rows = np.ascontiguousarray(np.moveaxis(each, 0, -1))
+    in_rows.partition(place, axis=-1)
+    return in_rows[..., place]
 
 
 def _quantile(noisy: Array, noise: Array, p: float, level: float) -> tuple[Array, Array]:

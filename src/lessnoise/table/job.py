@@ -162,12 +162,15 @@ class Job:
         self, groups: Sequence[dict[str, object]], found: dict[Aggregate, tuple[Array, Array, Array]]
     ) -> Iterator[dict[str, Any]]:
         """One row for each group and statistic, in the order of the question."""
+        columns = []
+        for one in self.question.aggregates:
+            for place, name in enumerate(one.names):
+                value, lower, upper = (numbers[:, place].tolist() for numbers in found[one]) if groups else ([], [], [])
+                whole = [int(each) if each.is_integer() else each for each in value] if one.whole else value
+                columns.append((name, whole, lower, upper))
         for group, label in enumerate(groups):
-            for one in self.question.aggregates:
-                for place, name in enumerate(one.names):
-                    middle, lower, upper = (float(numbers[group, place]) for numbers in found[one])
-                    shown_as = int(middle) if one.whole and middle.is_integer() else middle
-                    yield {**label, "statistic": name, "value": shown_as, "lower": lower, "upper": upper}
+            for name, value, lower, upper in columns:
+                yield {**label, "statistic": name, "value": value[group], "lower": lower[group], "upper": upper[group]}
 
 
 def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, tuple[Certificate, ...]]:

@@ -25,7 +25,7 @@ INTERVAL_CELLS = 32
 TREE_CELLS = 128
 _FEWEST_WHOLE = 16
 _FALL = 0.5  # from cut to cut, of the distance to a chosen place
-_MOST_CELLS, _MOST_OF_ALL, _CELLS_OF_PRIVATE_KEYS = 1 << 18, 1 << 21, 256
+_MOST_CELLS, _MOST_OF_ALL, _CELLS_OF_PRIVATE_KEYS = 1 << 18, 1 << 18, 256
 _ALWAYS = 2048  # from so many cells on, a tree would take too long
 
 
@@ -54,7 +54,7 @@ def cells_for(probabilities: tuple[float, ...], bounds: tuple[float, float], gro
     Between bounds that are whole numbers, every whole number is an edge where there are cells enough.
 
     >>> cells_for((0.5,), (0.0, 120.0), 1), cells_for((0.5,), (0.0, 120.0), 1000), cells_for((0.5,), (0.0, 1.0), None)
-    (245760, 1920, 256)
+    (245760, 240, 256)
     """
     low, high = bounds
     if not is_chosen(probabilities, TREE_CELLS):

@@ -87,7 +87,7 @@ def test_certificates_and_the_ledger_have_both_releases(tmp_path):
 def test_the_number_of_cells_follows_from_public_numbers():
     assert cells_for((0.5,), (0.0, 200000.0), 1) == 200000
     assert cells_for((0.5,), (0.0, 1e9), 1) == 1 << 18
-    assert cells_for((0.5,), (-0.1, 0.1), 100) == 1 << 14
+    assert cells_for((0.5,), (-0.1, 0.1), 100) == 1 << 11
     assert cells_for((0.5,), (0.0, 100.0), 10**7) == 100
     many = tuple(i / 50 for i in range(1, 50))
     assert cells_for(many, (0.0, 1.0), 1) == 128

@@ -65,7 +65,7 @@ def test_statistics_of_one_column_share_a_release():
     assert measures_of(every[:2]) == (Measure("moments", "age", (0.0, 120.0), 1, absent=True),)
     assert measures_of(every[1:3]) == (Measure("moments", "age", (0.0, 120.0), 1),)
     assert measures_of(every[:1]) == (ROWS,)
-    assert measures_of(every[:2], weights=[10.0, 1.0]) == (Measure("total", "age", (0.0, 120.0)), ROWS)
+    assert set(measures_of(every[:2], weights=[10.0, 1.0])) == {Measure("total", "age", (0.0, 120.0)), ROWS}
     assert measures_of([ln.mean("a", bounds=(0, 1)), ln.mean("a", bounds=(0, 2))]) != measures_of(
         [ln.mean("a", bounds=(0, 1))]
     )
