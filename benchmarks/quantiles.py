@@ -18,7 +18,7 @@ import numpy as np
 import opendp.prelude as dp
 
 import lessnoise as ln
-from lessnoise.table.quantiles import INTERVAL_CELLS, read
+from lessnoise.table.chosen import INTERVAL_CELLS, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

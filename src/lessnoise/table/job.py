@@ -16,11 +16,11 @@ from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS, Grouped
 from lessnoise.release import Certificate, Payment
 from lessnoise.table.answer import STATISTIC, TableAnswer
+from lessnoise.table.chosen import counted, counted_edges, read
 from lessnoise.table.histograms import cell_words
 from lessnoise.table.intervals import interval
 from lessnoise.table.measures import serves
 from lessnoise.table.plan import MOST_GROUPS
-from lessnoise.table.quantiles import counted, counted_edges, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -27,8 +27,8 @@ from lessnoise.mechanism import (
 )
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS
+from lessnoise.table.chosen import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 from lessnoise.table.measures import need, serves
-from lessnoise.table.quantiles import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.mechanism import QuantileChoice
-from lessnoise.table.quantiles import INTERVAL_CELLS, cells_for, cells_to_one, counted, counted_edges, is_chosen
+from lessnoise.table.chosen import INTERVAL_CELLS, cells_for, cells_to_one, counted, counted_edges, is_chosen
 
 QUARTILES = (0.25, 0.5, 0.75)
 AGES = np.random.default_rng(0).normal(45.0, 18.0, 3000).clip(0.0, 100.0).round()
