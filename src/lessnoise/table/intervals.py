@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE = 1 << 22  # numbers in memory
 
 
+_KEPT = 0.9  # of what may lie outside: draws are finite, and those of quotients start from noisy numbers
 _UNEVEN = 0.03  # of a cell, on either side: rows are not spread evenly within cells
 
 
@@ -34,7 +35,7 @@ def interval(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level
 
 def _from_draws(one: Aggregate, measure: Measure, noisy: Array, noise: Array, level: float) -> tuple[Array, Array]:
     """The middle of what the truth may be; draws that leave all open count as either end."""
-    outside, weights = 0.5 * (1.0 - level), one.sums(measure)
+    outside, weights = _KEPT * 0.5 * (1.0 - level), one.sums(measure)
     size = max(_MOST_AT_ONCE // (len(noise) if weights else noise[:, 0].size), 1)
     released, drawn = ([array @ each for each in weights] for array in (noisy, noise))
     if len(weights) == 1 and noise.shape[1] == 1:  # the statistic rises with its sum, and all groups have one law
