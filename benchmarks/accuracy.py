@@ -1,6 +1,6 @@
 """Tables against diffprivlib and OpenDP: errors of counts, sums, means, variances and quartiles at the same epsilon.
 
-    python benchmarks/accuracy.py [releases] [results.json]
+    python benchmarks/accuracy.py [releases]
 
 Every group gets the whole epsilon, as groups have no rows in common; one row is protected. Errors are root mean squares
 over groups and releases, against the same statistic of the clipped data. Two questions are asked: each statistic
@@ -11,13 +11,11 @@ does not. Both promise (epsilon, 0); lessnoise has delta = 1e-6.
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import diffprivlib.tools as peer
@@ -187,23 +185,35 @@ def compared(releases: int) -> list[dict[str, Any]]:
     return rows
 
 
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """A table: for each statistic the ratio of our errors to theirs, over all tables, groups and epsilons."""
+    found = [
+        "| asked | statistic | peer | median | largest | share at most 1 | cells |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for asked in ("alone", "together"):
+        for statistic in STATISTICS:
+            for place, name in enumerate(("diffprivlib", "OpenDP")):
+                mine = [row for row in rows if (row["asked"], row["statistic"]) == (asked, statistic)]
+                each = [ratio for row in mine for ratio in row["ratios"][place]]
+                within = np.mean(np.array(each) <= 1.0)
+                found.append(
+                    f"| {asked} | {statistic} | {name} | {np.median(each):.2f} | {max(each):.2f} | {within:.2f} "
+                    f"| {len(each)} |"
+                )
+    every = [ratio for row in rows for each in row["ratios"] for ratio in each]
+    found.append(f"| | all | both | {np.median(every):.2f} | {max(every):.2f} | | {len(every)} |")
+    return found
+
+
 def main() -> None:
+    """Print every row, then the summary."""
     warnings.filterwarnings("ignore")
     releases = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     rows = compared(releases)
-    every = [ratio for row in rows for each in row["ratios"] for ratio in each]
-    summary = {"cells": len(every), "median ratio": float(np.median(every)), "largest ratio": max(every)}
-    print(summary)
-    if len(sys.argv) > 2:
-        about = {
-            "date": datetime.now(UTC).date().isoformat(),
-            "command": f"python benchmarks/accuracy.py {releases} {Path(sys.argv[2]).name}",
-            "versions": {name: version(name) for name in ("lessnoise", "diffprivlib", "opendp", "numpy")},
-            "delta": DELTA,
-            "releases": releases,
-            "OpenDP candidates": CANDIDATES,
-        }
-        Path(sys.argv[2]).write_text(json.dumps({"about": about, "summary": summary, "rows": rows}, indent=1) + "\n")
+    versions = ", ".join(f"{name} {version(name)}" for name in ("lessnoise", "diffprivlib", "opendp", "numpy"))
+    print(f"{datetime.now(UTC).date()}, {releases} releases, delta {DELTA:g}, {CANDIDATES} candidates; {versions}\n")
+    print("\n".join(summary(rows)))
 
 
 if __name__ == "__main__":
