@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lessnoise.table.aggregates import Aggregate
 
 INTERVAL_SHARE = 0.25
-"""Of the quantiles' budget, for the counts behind the intervals: a third more error of values, and intervals that are not endless."""
+"""Of the quantiles' budget, for the counts behind the intervals: the values have a third more error by it."""
 INTERVAL_CELLS = 32
 TREE_CELLS = 128
 _FEWEST_WHOLE = 16
