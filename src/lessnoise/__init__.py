@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lessnoise import changes
+from lessnoise import changes, workload
 from lessnoise import report as _report  # tables and pictures register themselves  # noqa: F401
 from lessnoise._version import __version__
 from lessnoise.audit import AuditReport, audit, worst_neighbour
@@ -158,6 +158,7 @@ __all__ = [
     "sum",
     "variance",
     "wishart",
+    "workload",
     "worst_neighbour",
     "zhao_gaussian",
 ]

@@ -15,10 +15,10 @@ import pytest
 
 import lessnoise as ln
 from lessnoise import Request, changes
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.learn.plan import TrainingPlan, gaussian
 from lessnoise.mechanism import law as laws
 from lessnoise.mechanism.catalogue import CATALOGUE
-from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.least.search import LeastNoiseAnswer

@@ -20,10 +20,10 @@ import pytest
 import lessnoise as ln
 from lessnoise import Request
 from lessnoise.audit.laws import distance, worst_shift
+from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.counts.dawa import STAGE1, WORKLOADS
 from lessnoise.mechanism.counts.inference import greedy_weights
-from lessnoise.mechanism.families.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.sampling import grid_step, prepare_noise
 from lessnoise.noise import Grid, Stream
 from lessnoise.pca import PrivateCovariance, PrivatePCA

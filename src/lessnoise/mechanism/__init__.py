@@ -1,5 +1,6 @@
 """Mechanisms: frozen descriptions, and the functions over them (curves, calibration, losses, sampling)."""
 
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.builders import (
     analytic_gaussian,
     classic_gaussian,
@@ -36,7 +37,6 @@ from lessnoise.mechanism.families.correlated_radial import CorrelatedRadial, wor
 from lessnoise.mechanism.families.discrete_gaussian import delta_of_one_shift, discrete_gaussian, squared_budget
 from lessnoise.mechanism.families.discrete_power import DiscretePower
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, integer_array
-from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, generalized_gaussian
 from lessnoise.mechanism.families.geometric import Geometric, geometric, log_weights
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian

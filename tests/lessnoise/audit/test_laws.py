@@ -13,7 +13,7 @@ from lessnoise import noise as noise_engine
 from lessnoise.audit.attacks import rounding
 from lessnoise.audit.laws import distance, draw_many, log_density_ratio, radial_ratio, worst_shift
 from lessnoise.audit.outputs import Outputs
-from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain
 from lessnoise.mechanism.sampling import draw_noise, noise_form
 from tests.helpers.shell_oracles import heights_at

@@ -21,8 +21,8 @@ from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.curve import gaussian, law_delta
-from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.sampling import noise_form

@@ -15,10 +15,10 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import gaussian, law_delta
-from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian, orthonormal
 from lessnoise.mechanism.request import Request, representable
 

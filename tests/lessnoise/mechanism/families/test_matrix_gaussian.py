@@ -12,9 +12,9 @@ from scipy import integrate, optimize, special, stats
 
 import lessnoise as ln
 from lessnoise.errors import InvalidInput
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism import losses
 from lessnoise.mechanism.curve import delta_of
-from lessnoise.mechanism.families.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.mechanism.families.matrix_gaussian import ChiSquareSum, MatrixGaussian, chi_square_sum_quantile, spectrum
 from lessnoise.mechanism.sampling import draw_noise, noise_form
 from lessnoise.noise import Independent

@@ -11,8 +11,8 @@ from scipy import special
 
 import lessnoise as ln
 from lessnoise.errors import InvalidInput
+from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.families.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.families.mvg import binary_shares, improved_mvg_phi, mgm, mvg, mvg_constants
 
 DOCS = pathlib.Path(__file__).parents[4] / "docs" / "theory" / "matrix-gaussian.md"
