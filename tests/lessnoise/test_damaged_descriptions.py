@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise import Request, changes
+from lessnoise import Request, changes, workload
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.learn.plan import TrainingPlan, gaussian
 from lessnoise.mechanism import law as laws
@@ -22,7 +22,21 @@ from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.families.matrix_gaussian import MatrixGaussian
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.least.search import LeastNoiseAnswer
-from lessnoise.query import Axis, Gram, Histogram, Mean, Query, SecondMoments, Sum, Unit
+from lessnoise.query import (
+    ROWS,
+    Axis,
+    Factor,
+    Gram,
+    Grouped,
+    Histogram,
+    Mean,
+    Measure,
+    Products,
+    Query,
+    SecondMoments,
+    Sum,
+    Unit,
+)
 from tests.helpers.damage import attempt, classes_read_back, try_damaged
 
 SMALL = 4096  # entries of what is released
@@ -83,6 +97,7 @@ QUERIES = (
     Sum(["x", "y"], bounds=[(0, 1), (-2, 2)]),
     Mean(["x"], bounds=(0, 100), rows=3),
     Gram(["x", "y"], norm=2.0),
+    Grouped((Axis("x", edges=(0, 1, 3)),), (ROWS, Measure("moments", "y", (0.0, 2.0), 1))),
     SecondMoments(["x", "y"], norm=2.0, ends=((0.0, 0.0), (1.0, 2.0)), shift=(0.5, 0.5)),
 )
 
@@ -133,6 +148,12 @@ def examples():
         MatrixGaussian: turned,
         TrainingPlan: plan,
         Axis: Axis("Lon", bounds=(0, 1), bins=4),
+        Measure: Measure("moments", "age", (0.0, 1.0), 2, absent=True),
+        Products: Products(factors=(Factor("a", (0.0, 1.0)), Factor("b", (0.0, 2.0), 2))),
+        Factor: Factor("a", (0.0, 1.0), 2),
+        workload.Factor: workload.ranges(3).parts[0].factors[0],
+        workload.Part: (2.0 * workload.prefixes(3)).parts[0],
+        workload.Workload: workload.matrix([[1.0, 0.5]]) + workload.prefixes(2),
         Unit: Unit("who", 3),
     }
     described += [(kind.from_dict, kind.__name__, value.to_dict()) for kind, value in others.items()]

@@ -23,6 +23,7 @@ from lessnoise.audit.laws import distance, worst_shift
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.mechanism.catalogue import CATALOGUE
 from lessnoise.mechanism.counts.dawa import STAGE1, WORKLOADS
+from lessnoise.mechanism.counts.descent import places_of
 from lessnoise.mechanism.counts.inference import greedy_weights
 from lessnoise.mechanism.sampling import grid_step, prepare_noise
 from lessnoise.noise import Grid, Stream
@@ -338,9 +339,22 @@ def test_integrality_tells_nothing_of_dawa(noise, workload):
 
 
 def test_only_known_laws_draw_in_their_own_way():
-    """Whoever adds one adds its variants above: the default adds the engine's noise to the value itself."""
+    """Whoever adds one adds its variants above: the default adds the engine's noise to the value itself.
+
+    A choice of quantiles has no grid around a value: its places are those of cells, whatever the counts are.
+    """
     own = {law.__name__ for law in prepare_noise.registry if law is not object}
-    assert own == {"Dawa", "Hierarchy"}
+    assert own == {"Dawa", "Hierarchy", "QuantileChoice"}
+
+
+def test_chosen_quantiles_are_the_same_places_whatever_the_counts():
+    choice, rng = ln.mechanism.quantile_choice(epsilon=EPSILON, cells=4, probabilities=(0.5,)), np.random.default_rng(1)
+    unit = 2 * places_of(4)  # a place is the middle of a piece: an odd number of halves
+    for counts in ([0, 0, 0, 0], [1, 2, 0, 3], [0, 10**9, 0, 1], [7, 0, 0, 0]):
+        places = np.array([float(choice.release(counts, rng).value[0, 0]) for _ in range(50)])
+        halves = places * unit
+        assert np.array_equal(halves, np.rint(halves))
+        assert ((places > 0.0) & (places < 4.0)).all()
 
 
 # Covariances and components.

@@ -207,9 +207,9 @@ class Measure:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Measure:
         """The inverse of :meth:`to_dict`."""
-        own = _OTHERS.get(str(values.get("kind")))
-        if own is not None:
-            return own.from_dict(values)
+        kind = validation.fields(values, ("kind",), "measure", optional=None)["kind"]
+        if isinstance(kind, str) and kind in _OTHERS:
+            return _OTHERS[kind].from_dict(values)
         given = validation.fields(values, ("kind",), "measure", ("column", "bounds", "degree", "axis", "absent"))
         axis = given.get("axis")
         return cls(**{**given, "axis": None if axis is None else Axis.from_dict(axis)})

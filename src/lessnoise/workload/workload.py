@@ -128,16 +128,16 @@ class Workload:
         """W itself, for small tables."""
         if self.queries * self.cells > _MOST_ANSWERS:
             raise InvalidInput(f"queries={self.queries} of cells={self.cells} make too large a matrix: use answers.")
-        blocks = [part.weight * functools.reduce(np.kron, (f.matrix() for f in part.factors)) for part in self.parts]
-        return np.concatenate(blocks)
+        return np.concatenate([part.weight * _kron([factor.matrix() for factor in part.factors]) for part in self.parts])
 
     def gram(self) -> Array:
         """W^T W, for tables of some thousand cells."""
         if self.cells**2 > _MOST_ANSWERS:
             raise InvalidInput(f"cells={self.cells} make too large a matrix of their squares: use terms.")
-        return np.asarray(
-            sum(weight * functools.reduce(np.kron, (f.gram() for f in factors)) for weight, factors in self.terms())
-        )
+        found = np.zeros((self.cells, self.cells))
+        for weight, factors in self.terms():
+            found += weight * _kron([factor.gram() for factor in factors])
+        return found
 
     def terms(self) -> Iterator[tuple[float, tuple[Factor, ...]]]:
         """W^T W as a sum: each squared weight with the factors whose F^T F are multiplied."""
@@ -177,6 +177,13 @@ class Workload:
         """
         given = validation.fields(values, ("parts",), "workload")
         return cls(tuple(map(Part.from_dict, validation.entries("parts", given["parts"]))))
+
+
+def _kron(matrices: Sequence[Array]) -> Array:
+    found: Array = np.ones((1, 1))
+    for each in matrices:
+        found = np.asarray(np.kron(found, each))
+    return found
 
 
 def _alike(kind: str, sizes: Sequence[int]) -> Workload:

@@ -264,7 +264,7 @@ def all_cells_differ(outputs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "refuted", "samples"), [("dpcomp", True, 20_000), ("safe", False, 6_000)])
+@pytest.mark.parametrize(("noise", "refuted", "samples"), [("dpcomp", True, 12_000), ("safe", False, 4_000)])
 def test_an_attack_on_the_whole_release(noise, refuted, samples):
     mechanism = ln.dawa(epsilon=1.5, ratio=2 / 3, shape=4, noise=noise)
 
