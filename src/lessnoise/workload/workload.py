@@ -128,7 +128,7 @@ class Workload:
         """W itself, for small tables."""
         if self.queries * self.cells > _MOST_ANSWERS:
             raise InvalidInput(f"queries={self.queries} of cells={self.cells} make too large a matrix: use answers.")
-        return np.concatenate([part.weight * _kron([factor.matrix() for factor in part.factors]) for part in self.parts])
+        return np.concatenate([part.weight * _kron([f.matrix() for f in part.factors]) for part in self.parts])
 
     def gram(self) -> Array:
         """W^T W, for tables of some thousand cells."""
