@@ -103,7 +103,7 @@ class Job:
         if answer is None or not self.question.unknown:
             groups = _groups(self.plan.query)
         else:  # those that may be shown
-            groups = _groups(answer.query, np.flatnonzero(answer.value[:, _selecting(self.plan).where][:, 0] > 1))
+            groups = _groups(answer.query, np.flatnonzero(answer.value[:, _selecting(self.plan).where][:, 0] > 0))
         rng, found = np.random.default_rng(0), {}
         for one in self.question.aggregates:
             middle, below, above = 1e6 * rng.standard_normal((3, len(groups), len(one.names)))
@@ -195,12 +195,13 @@ def _selecting(plan: Plan) -> Part:
 def _selected(
     plan: Plan, value: Array, rng: np.random.Generator | None
 ) -> tuple[list[tuple[Part, Array, tuple[Certificate, ...]]], IntArray]:
-    """The groups whose noisy number of units is beyond all that noise can make of a single unit; what they release.
+    """The groups whose noisy number of units is beyond all that noise can make of nothing, and what they release.
 
-    The noise is at most K + 1, and one unit counts at most once in a group: 1 + noise is never above K + 2, so that a
-    key that only one unit has is never shown. A key that nobody has would stay below, too, so that it makes no
-    difference that it gets no noise: it is as if every key that there can be had its own, and what is shown followed
-    from the noisy numbers alone. These, of at most g groups that change by 1, have the curve of the plan's mechanism.
+    The noise is at most K + 1. A key that nobody has would stay there with certainty, so that it makes no difference
+    that it gets no noise: it is as if every key that there can be had its own, and what is shown followed from the
+    noisy numbers alone. These, of at most g groups that change by 1, have the curve of the plan's mechanism. One unit
+    counts at most once in a group: a key that it alone has is shown with the probability of the noise K + 1, which is
+    at most delta. The rule is the one of Desfontaines et al. (2022, section 5), whose k is K + 1.
     """
     counting = _selecting(plan)
     law = counting.mechanism.law
@@ -208,7 +209,7 @@ def _selected(
     assert law.reach is not None
     every = counting.sized(len(value))
     counts, _ = _released(every, value, rng)
-    kept = np.flatnonzero(counts[:, 0] > law.reach + 2)
+    kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
     found: list[tuple[Part, Array, tuple[Certificate, ...]]] = []
     for part in plan.parts if len(kept) else ():
         own = part.sized(len(kept))

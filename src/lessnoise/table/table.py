@@ -74,7 +74,7 @@ class Table:
 
         For several columns pass ``keys={"city": [...], "sex": [...]}``, or an :class:`~lessnoise.Axis` for each.
         The keys of a column without any of these are private, too: only groups whose noisy number of units is beyond
-        what noise can make of a single one are released (Desfontaines, Voss, Gipson & Mandayam 2022).
+        what noise can make of nothing are released (Desfontaines, Voss, Gipson & Mandayam 2022).
         ``max_groups``: of each user at most so many groups are used, as with ``Unit(..., max_groups=...)``.
         """
         if not by:
