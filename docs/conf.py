@@ -22,7 +22,10 @@ myst_heading_anchors = 3
 
 # A reference that leads nowhere is an error. Types of other packages, and internal types, have no page here.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!lessnoise).*"), ("py:class", r"lessnoise(\.\w+){3,}")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!lessnoise).*"),
+    ("py:class", r"lessnoise(\.\w+){3,}|lessnoise\.frozen_matrix\.\w+"),
+]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True

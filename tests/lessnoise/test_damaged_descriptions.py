@@ -152,7 +152,7 @@ def examples():
         Products: Products(factors=(Factor("a", (0.0, 1.0)), Factor("b", (0.0, 2.0), 2))),
         Factor: Factor("a", (0.0, 1.0), 2),
         workload.Factor: workload.ranges(3).parts[0].factors[0],
-        workload.Part: (2.0 * workload.prefixes(3)).parts[0],
+        workload.Block: (2.0 * workload.prefixes(3)).parts[0],
         workload.Workload: workload.matrix([[1.0, 0.5]]) + workload.prefixes(2),
         Unit: Unit("who", 3),
     }

@@ -32,7 +32,7 @@ _MOST_ANSWERS = 1 << 26
 
 
 @dataclass(frozen=True)
-class Part:
+class Block:
     """Products of the questions along each axis, times a weight."""
 
     factors: tuple[Factor, ...]
@@ -58,7 +58,7 @@ class Part:
         return {"weight": self.weight, "factors": [factor.to_dict() for factor in self.factors]}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Part:
+    def from_dict(cls, values: dict[str, Any]) -> Block:
         """The inverse of :meth:`to_dict`."""
         given = validation.fields(values, ("weight", "factors"), "part of a workload")
         return cls(tuple(map(Factor.from_dict, validation.entries("factors", given["factors"]))), given["weight"])
@@ -79,10 +79,10 @@ class Workload:
     [2.0, 4.0, 6.0]
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Block, ...]
 
     def __post_init__(self) -> None:
-        if not self.parts or not all(isinstance(part, Part) for part in self.parts):
+        if not self.parts or not all(isinstance(part, Block) for part in self.parts):
             raise InvalidInput(
                 f"parts={shown(self.parts)} are none of a workload: use lessnoise.workload.prefixes, say."
             )
@@ -158,11 +158,11 @@ class Workload:
         if not isinstance(other, Workload):
             return NotImplemented
         pairs = itertools.product(self.parts, other.parts)
-        return Workload(tuple(Part(a.factors + b.factors, a.weight * b.weight) for a, b in pairs))
+        return Workload(tuple(Block(a.factors + b.factors, a.weight * b.weight) for a, b in pairs))
 
     def __rmul__(self, weight: float) -> Workload:
         factor = validation.positive("weight", weight)
-        return Workload(tuple(Part(part.factors, factor * part.weight) for part in self.parts))
+        return Workload(tuple(Block(part.factors, factor * part.weight) for part in self.parts))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -176,7 +176,7 @@ class Workload:
         True
         """
         given = validation.fields(values, ("parts",), "workload")
-        return cls(tuple(map(Part.from_dict, validation.entries("parts", given["parts"]))))
+        return cls(tuple(map(Block.from_dict, validation.entries("parts", given["parts"]))))
 
 
 def _kron(matrices: Sequence[Array]) -> Array:
@@ -187,7 +187,7 @@ def _kron(matrices: Sequence[Array]) -> Array:
 
 
 def _alike(kind: str, sizes: Sequence[int]) -> Workload:
-    return Workload((Part(tuple(Factor(kind, size) for size in sizes)),))
+    return Workload((Block(tuple(Factor(kind, size) for size in sizes)),))
 
 
 def identity(*shape: int) -> Workload:
@@ -241,7 +241,7 @@ def marginals(sizes: Sequence[int], order: int | None = None, sets: Sequence[Seq
         if not chosen or len(set(chosen)) < len(chosen):
             raise InvalidInput(f"sets={shown(sets)} are none, or name a set twice: list each set of attributes once.")
     kinds = [[IDENTITY if place in each else TOTAL for place in range(len(shape))] for each in chosen]
-    return Workload(tuple(Part(tuple(map(Factor, kind, shape))) for kind in kinds))
+    return Workload(tuple(Block(tuple(map(Factor, kind, shape))) for kind in kinds))
 
 
 def _attributes(given: Sequence[int], attributes: int) -> tuple[int, ...]:
@@ -259,4 +259,4 @@ def matrix(rows: ArrayLike) -> Workload:
     """
     dense = rows.toarray() if hasattr(rows, "toarray") else rows  # of SciPy's sparse matrices
     frozen = FrozenMatrix(dense, "rows")
-    return Workload((Part((Factor(MATRIX, frozen.shape[1], frozen),)),))
+    return Workload((Block((Factor(MATRIX, frozen.shape[1], frozen),)),))
