@@ -59,13 +59,14 @@ def sums(query: Grouped, source: str, unit: Unit, connection: Any) -> str | None
 def total(query: Grouped, found: Mapping[str, Any]) -> IntArray:
     """The partial sum that the SELECT found."""
     groups, width = query.shape
-    cell = np.asarray(found["cell"]).astype(np.int64)
-    first = np.asarray(found["of0"]) == 0 if "of0" in found else np.ones(len(cell), dtype=np.bool_)
+    cell = query.numbered(np.asarray(found["cell"]).astype(np.int64))
+    known = cell >= 0
+    first = known & (np.asarray(found["of0"]) == 0) if "of0" in found else known
     result, place, axis = np.zeros((groups, width), dtype=np.int64), 1, 0
     for measure, where in query.places():
         if measure.axis is not None:
             bins = np.ma.masked_array(found[f"b{axis}"])
-            mine = (np.asarray(found[f"of{axis}"]) == 0) & ~np.ma.getmaskarray(bins)
+            mine = known & (np.asarray(found[f"of{axis}"]) == 0) & ~np.ma.getmaskarray(bins)
             result[cell[mine], where.start + bins.data[mine].astype(np.int64)] = found["a0"][mine]
             axis += 1
             continue
@@ -86,7 +87,7 @@ def _cell(query: Grouped) -> str | None:
         part = f"k{place}.place" if axis.keys is not None else _place(axis, _value(query, axis.column))
         if part is None:
             return None
-        found = part if found is None else f"({found}) * {axis.size} + {part}"
+        found = part if found is None else f"({found})::BIGINT * {axis.size} + {part}"
     return found or "0"
 
 

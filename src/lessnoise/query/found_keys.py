@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -54,8 +54,8 @@ class FoundKeys(Grouped):
     def _kept(self) -> IntArray:
         return np.array(self.only, dtype=np.int64)
 
-    def _cells(self, batch: Any) -> IntArray:  # noqa: ANN401
-        cells = super()._cells(batch)
+    def numbered(self, cells: IntArray) -> IntArray:
+        """The place of each cell among those that there are, or -1."""
         if self.only is None:
             return cells
         places = np.minimum(np.searchsorted(self._kept, cells), len(self.only) - 1)

@@ -296,7 +296,11 @@ class Grouped(Query):
         for axis in self.axes:
             cells = axis.cells(batch, self.columns)
             total = np.where((total < 0) | (cells < 0), -1, total * axis.size + cells)
-        return total
+        return self.numbered(total)
+
+    def numbered(self, cells: IntArray) -> IntArray:
+        """The group of each cell of the axes together, in C order; -1 stays, and is for those without a group."""
+        return cells
 
     def partial(self, batch: Any) -> IntArray:  # noqa: ANN401
         """The sums of one batch, in steps."""

@@ -318,6 +318,24 @@ def test_duckdb_finds_and_counts_the_same_keys(tmp_path):
     assert_same_on(tmp_path / "a.parquet", frame, UNITS[2:])
 
 
+@pytest.mark.parametrize("unit", [Unit(), *UNITS], ids=str)
+def test_combinations_that_do_not_occur_have_no_place_on_duckdb(tmp_path, unit):
+    pytest.importorskip("duckdb")
+    frame = mixed_frame().dropna(subset=["city"])
+    frame = frame[(frame["city"] == "Oslo") | (frame["zone"] > 0)]
+    frame.to_parquet(tmp_path / "a.parquet")
+    answers = []
+    for data in (in_memory(frame), tmp_path / "a.parquet"):
+        asked = (
+            ln.Table(data, unit=unit)
+            .group_by("city", "zone")
+            .aggregate(ln.count(), ln.variance("age", bounds=(0, 9)), ln.quantiles("age", [0.5], bounds=(0, 9), bins=4))
+        )
+        answers.append(asked.prepare(**TARGET).answer())
+    assert answers[0].query.groups == 6 + 3 * 2 < 4 * 6
+    assert np.array_equal(answers[0].value, answers[1].value)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # within Dask
 def test_dask_finds_and_counts_the_same_keys():
