@@ -30,7 +30,7 @@ def total(query: Query, data: Any, unit: Unit, progress: Progress) -> IntArray: 
         only_numbers = data.dtype.kind in "biuf" and unit.id is None and set(query.kinds.values()) == {NUMBER}
         data = data.reshape(len(data), len(columns)) if only_numbers else columns
     elif not isinstance(data, Mapping):
-        raise _not_arrays(data)
+        raise not_arrays(data)
     if isinstance(data, Mapping) and wanted(query, unit):
         data = {name: np.asarray(values) for name, values in data.items()}
         _check(query, unit, data)
@@ -66,13 +66,14 @@ def _rows(data: Any) -> int:  # noqa: ANN401
     if isinstance(data, np.ndarray) and data.ndim:
         return len(data)
     if not isinstance(data, Mapping):
-        raise _not_arrays(data)
+        raise not_arrays(data)
     if not data:
         raise InvalidInput("data has no columns, so that its rows cannot be counted: pass a table with one.")
     return _length({name: np.asarray(values) for name, values in data.items()})
 
 
-def _not_arrays(data: Any) -> InvalidInput:  # noqa: ANN401
+def not_arrays(data: Any) -> InvalidInput:  # noqa: ANN401
+    """The sentence for data that another engine reads."""
     return InvalidInput(f"data of type {type(data).__name__} is not for engine='numpy': leave the engine out.")
 
 

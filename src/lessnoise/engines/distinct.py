@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise import validation
 from lessnoise.engines import arrays
 from lessnoise.engines.engine import ENGINES, _can_be_read_again, engine_name
 from lessnoise.errors import InvalidInput
@@ -61,7 +62,7 @@ def distinct_keys(names: Sequence[str], data: Any, engine: str | None = None) ->
 
 def _in_memory(query: Presence, data: Any) -> Iterable[tuple[Any, ...]]:  # noqa: ANN401
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"data of type {type(data).__name__} is not for engine='numpy': leave the engine out.")
+        raise arrays.not_arrays(data)
     arrays.total(query, data, ROW, lambda _label, _done, _total: None)  # checks names, lengths and kinds
     return zip(*(np.asarray(data[name]).tolist() for name in query.columns), strict=True)
 
@@ -71,13 +72,5 @@ def _keys(rows: Iterable[tuple[Any, ...]], kinds: Sequence[str]) -> Iterable[Key
     for row in rows:
         if not any(is_missing(part) for part in row):
             key = tuple(str(part) if kind == TEXT else int(part) for part, kind in zip(row, kinds, strict=True))
-            if all(isinstance(part, int) or _in_utf8(part) for part in key):
+            if all(isinstance(part, int) or validation.is_unicode(part) for part in key):
                 yield key
-
-
-def _in_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

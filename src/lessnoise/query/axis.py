@@ -215,6 +215,6 @@ def _keys(keys: object) -> tuple[str, ...] | tuple[int, ...]:
     alike = all(isinstance(key, str) for key in found) or all(type(key) is int for key in found)
     if not alike or len(set(found)) < len(found):
         raise InvalidInput(f"keys={shown(keys)} must be different and all texts or all whole numbers: repair the list.")
-    if any("\ud800" <= letter <= "\udfff" for key in found if isinstance(key, str) for letter in key):
+    if not all(validation.is_unicode(key) for key in found if isinstance(key, str)):
         raise InvalidInput("keys hold a text with half of a surrogate pair, which no file can hold: repair the list.")
     return tuple(found)

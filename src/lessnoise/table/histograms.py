@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lessnoise.errors import InvalidInput
 from lessnoise.query import Axis, Measure
-from lessnoise.table.aggregates import Aggregate
+from lessnoise.table.aggregates import COUNT, Aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class CellCounts(Aggregate):
 
     def precision(self, _: Measure | None = None) -> float:
         """That of a count: one row is in one cell."""
-        return 1.36
+        return COUNT.precision()
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, ready for JSON."""

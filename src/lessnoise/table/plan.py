@@ -27,6 +27,7 @@ from lessnoise.mechanism import (
 )
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS
+from lessnoise.table.aggregates import COUNT
 from lessnoise.table.chosen import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 from lessnoise.table.measures import need, serves
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from lessnoise.table.aggregates import Aggregate
 
 MOST_GROUPS = 1 << 26  # with private keys
-_COUNTING = 1.36  # the need of a count that only selects keys
 _FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribution function
 
 
@@ -156,7 +156,7 @@ def make_plan(
     needs = []
     for measure, where in query.places():
         served = [one for one in aggregates if serves(measure, one)]
-        needs.append((measure, where, served, need(measure, weighed, default=_COUNTING)))
+        needs.append((measure, where, served, need(measure, weighed, default=COUNT.precision())))
     total = math.fsum(own for *_, own in needs)
 
     def planned(simple: bool, ended: float = 0.99) -> Plan:

@@ -22,14 +22,14 @@ from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
+from lessnoise.mechanism.counts.data_dependent import needs_data
 from lessnoise.mechanism.counts.inference import Answers, exact_sum, fitted_totals, greedy_weights, sums_error
 from lessnoise.mechanism.counts.laplace import laplace_delta, published_delta_lower
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_pure_epsilon_lower
-from lessnoise.mechanism.law import Law, Plain, register
-from lessnoise.mechanism.losses import log_raw_moment, quantile
+from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import sufficient_scale
-from lessnoise.mechanism.sampling import delivered, draw_noise, prepare_noise, values_drawn
+from lessnoise.mechanism.sampling import delivered, prepare_noise, values_drawn
 from lessnoise.noise import check_out
 
 if TYPE_CHECKING:
@@ -311,23 +311,4 @@ def _from_line(law: Dawa, line: Array) -> Array:
     return np.ascontiguousarray(square[: law.shape[0], : law.shape[1]])
 
 
-# What depends on the data is not computed without them.
-
-
-def _needs_data(what: str) -> InvalidInput:
-    return InvalidInput(f"mechanism='dawa' has no {what} of its own: its error depends on the data; release some.")
-
-
-@draw_noise.register(Dawa)
-def _(law: Dawa, shape: tuple[int, ...], rng: object = None) -> Array:
-    raise _needs_data("noise")
-
-
-@log_raw_moment.register(Dawa)
-def _(law: Law, dimension: int, order: float) -> float:
-    raise _needs_data("expected loss")
-
-
-@quantile.register(Dawa)
-def _(law: Law, dimension: int, probability: float) -> float:
-    raise _needs_data("quantile of the loss")
+needs_data(Dawa, "dawa", "its error depends on the data")

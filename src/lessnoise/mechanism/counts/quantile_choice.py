@@ -16,12 +16,12 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
+from lessnoise.mechanism.counts.data_dependent import needs_data
 from lessnoise.mechanism.counts.descent import Lines, level_shares, places_of
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_pure_epsilon_lower
-from lessnoise.mechanism.law import Law, Plain, register
-from lessnoise.mechanism.losses import log_raw_moment, quantile
+from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.mechanism import Mechanism
-from lessnoise.mechanism.sampling import delivered, draw_noise, prepare_noise, values_drawn
+from lessnoise.mechanism.sampling import delivered, prepare_noise, values_drawn
 from lessnoise.noise import check_out
 
 if TYPE_CHECKING:
@@ -161,23 +161,4 @@ def _(law: QuantileChoice, dimension: int) -> int:
     return dimension // law.cells * len(law.probabilities)
 
 
-# What depends on the data is not computed without them.
-
-
-def _needs_data(what: str) -> InvalidInput:
-    return InvalidInput(f"mechanism='quantile-choice' has no {what} of its own: it depends on the data; release some.")
-
-
-@draw_noise.register(QuantileChoice)
-def _(law: QuantileChoice, shape: tuple[int, ...], rng: object = None) -> Array:
-    raise _needs_data("noise")
-
-
-@log_raw_moment.register(QuantileChoice)
-def _(law: Law, dimension: int, order: float) -> float:
-    raise _needs_data("expected loss")
-
-
-@quantile.register(QuantileChoice)
-def _(law: Law, dimension: int, probability: float) -> float:
-    raise _needs_data("quantile of the loss")
+needs_data(QuantileChoice, "quantile-choice", "it depends on the data")
