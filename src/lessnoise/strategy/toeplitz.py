@@ -287,7 +287,7 @@ def _sums_trace(g: Array, rows: Array, norms: Array, ranges: bool, constant: boo
         found = np.empty(len(places))
         for index, place in enumerate(places.tolist()):
             sums = np.cumsum(norms[place:] * g[: size - place])
-            squares = float(sums @ sums)
+            squares = float((sums * sums).sum())
             found[index] = (size + 1) * squares - float(sums.sum()) ** 2 if ranges else squares
         return found / rows[places] ** 2
 
