@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism import LARGEST_EPSILON, DiscreteGaussian, delta_of, delta_of_one_shift
+from lessnoise.mechanism import (
+    LARGEST_EPSILON,
+    DiscreteGaussian,
+    Measured,
+    delta_of,
+    delta_of_one_shift,
+    largest_delta,
+    moves_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +49,15 @@ def fixed_pair_delta(law: Law, dimension: int, shift: float | Moves, epsilon: fl
 def _(law: DiscreteGaussian, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
     upper = delta_of(law, dimension, sensitivity, epsilon, tolerance).upper
     return Bracket(min(delta_of_one_shift(law, sensitivity, epsilon, tolerance).lower, upper), upper)
+
+
+@fixed_pair_delta.register(Measured)
+def _(law: Measured, dimension: int, sensitivity: float, epsilon: float, tolerance: float) -> Bracket:
+    found = delta_of(law, dimension, sensitivity, epsilon, tolerance)
+    if law.is_gaussian or found.upper == 0.0:
+        return found
+    one = largest_delta(law.noise, moves_of(law, sensitivity)[0][:1], epsilon)
+    return Bracket(min(one.lower, found.upper), found.upper)
 
 
 class Samples:

@@ -24,12 +24,14 @@ from lessnoise.mechanism import (
     Geometric,
     Law,
     MatrixGaussian,
+    Measured,
     Radial,
     computable,
     delta_of,
     epsilon_of,
     gaussian_delta,
     invert_curve,
+    mu_of,
     pure_epsilon_of,
     worst_mu,
 )
@@ -240,6 +242,11 @@ def _(law: GeneralizedGaussian, dimension: int, sensitivity: float) -> tuple[flo
 @mu_range.register(CorrelatedGaussian)
 def _(law: CorrelatedGaussian, dimension: int, sensitivity: float) -> tuple[float, float] | None:
     return _around(worst_mu(law, dimension, sensitivity))
+
+
+@mu_range.register(Measured)
+def _(law: Measured, dimension: int, sensitivity: float) -> tuple[float, float] | None:
+    return mu_of(law, sensitivity) if law.is_gaussian else None
 
 
 @mu_range.register(MatrixGaussian)

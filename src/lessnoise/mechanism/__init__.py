@@ -52,6 +52,7 @@ from lessnoise.mechanism.least.builder import LEAST_NOISE, loss_lower_bound
 from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
+from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of
 from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request
@@ -87,6 +88,7 @@ __all__ = [
     "Laplace",
     "Law",
     "MatrixGaussian",
+    "Measured",
     "Mechanism",
     "MvgConstants",
     "NormRadial",
@@ -128,6 +130,7 @@ __all__ = [
     "is_streamed",
     "l2_mechanism",
     "laplace",
+    "largest_delta",
     "least_noise",
     "level_shares",
     "log_gamma_ratio",
@@ -136,6 +139,8 @@ __all__ = [
     "loss_lower_bound",
     "mgm",
     "mod_sulq",
+    "moves_of",
+    "mu_of",
     "mvg",
     "mvg_constants",
     "noise_form",

@@ -44,6 +44,12 @@ def expected_loss(law: Law, dimension: int) -> float:
     return raw_moment(law, dimension, 1)
 
 
+@functools.singledispatch
+def query_error(law: Law, dimension: int) -> float:
+    """The expected squared error of an answer: of an entry, unless a law is made for other questions."""
+    return expected_loss(law, dimension) / dimension
+
+
 @computable
 def kurtosis(law: Law, dimension: int) -> float:
     """E[L^4]/E[L^2]^2 of the loss L (the paper's section 6: raw moments, not central ones)."""

@@ -121,6 +121,11 @@ class Mechanism(Plotted):
         return math.sqrt(self.expected_loss / self.dimension)
 
     @property
+    def query_error(self) -> float:
+        """The expected squared error of an answer, averaged over the questions of the workload, or else the entries."""
+        return losses.query_error(self.law, self.dimension)
+
+    @property
     def loss_kurtosis(self) -> float:
         """E[L^4]/E[L^2]^2 of the loss L = ||n||^2 (raw moments, as the paper defines it)."""
         return losses.kurtosis(self.law, self.dimension)

@@ -7,18 +7,20 @@ column a_j: the columns say what noise the measurements need.
 
 from __future__ import annotations
 
+import itertools
+import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lessnoise import validation
+from lessnoise._common import round_up
+from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from lessnoise._common import Array
-    from lessnoise.changes import Moves
     from lessnoise.workload import Workload
 
 _KINDS: dict[str, type[Strategy]] = {}
@@ -51,6 +53,11 @@ class Strategy(ABC):
         """All entries of A are whole numbers."""
         return False
 
+    @property
+    def nonnegative(self) -> bool:
+        """No entry of A is below 0."""
+        return False
+
     @abstractmethod
     def measure(self, table: Array) -> Array:
         """A x, as floats."""
@@ -69,15 +76,20 @@ class Strategy(ABC):
 
     @abstractmethod
     def columns(self) -> list[Moves]:
-        """The sizes in the distinct columns of A; one that is nowhere above another may be left out."""
+        """The sizes in the distinct columns of A: all of them, but for some that another majorizes, or only a few."""
+
+    def envelope(self) -> Moves | None:
+        """Sizes that majorize every column, where ``columns`` has only a few of them; None where it has all."""
+        return None
 
     def norm(self, order: int) -> float:
         """The largest l1 or l2 norm of a column, rounded up."""
         return max(moves.norm(order) for moves in self.columns())
 
-    def differences(self) -> list[Moves] | None:
-        """The sizes in the differences of any two columns, as a replaced row moves them; None if they are too many."""
-        return None
+    def distance(self, order: int) -> float:
+        """No two columns are further apart in l1 or l2 norm, as a replaced row moves them; rounded up."""
+        apart = math.sqrt(2.0) * (1.0 + 1e-15) if order == 2 and self.nonnegative else 2.0
+        return apart * self.norm(order)
 
     @abstractmethod
     def trace(self, workload: Workload) -> float:
@@ -106,3 +118,23 @@ def read_strategy(value: object) -> Strategy:
     kind = validation.fields(value, ("kind",), "strategy", optional=None)["kind"]
     validation.choice("strategy kind", kind, list(_KINDS))
     return _KINDS[kind].from_dict(value)
+
+
+def majorant(columns: list[Moves]) -> Moves:
+    """Sizes whose largest add up to at least those of any of the columns, however many.
+
+    >>> from lessnoise.changes import Moves
+    >>> majorant([Moves.of([3.0]), Moves.of([2.0, 2.0])])
+    Moves(sizes=((3.0, 1), (1.0, 1)))
+    """
+    longest = max(moves.count for moves in columns)
+    most = [Fraction(0)] * (longest + 1)
+    for moves in columns:
+        total, place = Fraction(0), 0
+        for size, count in moves.sizes:
+            for _ in range(count):
+                total, place = total + Fraction(size), place + 1
+                most[place] = max(most[place], total)
+        for after in range(place + 1, longest + 1):
+            most[after] = max(most[after], total)
+    return Moves.of(round_up(after - before) for before, after in itertools.pairwise(most))

@@ -1,0 +1,1 @@
+"""Noise on the answers to a strategy, and the table that fits them: the least error for a workload."""
