@@ -14,7 +14,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.strategy.base import Strategy
+from lessnoise.strategy.series import UNIT, blocks, convolved, correlated, power_series, reciprocal, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,13 +31,10 @@ if TYPE_CHECKING:
     from lessnoise._common import Array, IntArray
     from lessnoise.workload import Factor, Workload
 
-_UNIT = 2.0**-53
-_STAGE = 8.0  # roundings of an FFT's stage: Higham (2002), theorem 24.2, has 1 + 4 sqrt(2), with accurate twiddles
 _BAND = 64  # so many coefficients are a recursion
-_ALL_COLUMNS = 1024  # up to so many cells, every column is listed
+_ALL_COLUMNS = 256  # up to so many cells, every column is listed
 _NODES = (9, 13)  # of the interpolation of a panel
 _FIRST_PANEL = 32
-_FIRST_BLOCK = 128
 _ENOUGH = 1e-6  # relative difference of two interpolations that agree
 
 
@@ -49,11 +47,12 @@ class Toeplitz(Strategy):
     ([1.0, 3.0, 6.0, 10.0], 2.0)
     """
 
-    kind = "toeplitz"
     size: int
     coefficients: FrozenMatrix
     row_scales: FrozenMatrix | None = None
     column_scales: FrozenMatrix | None = None
+
+    kind: ClassVar[str] = "toeplitz"
 
     def __post_init__(self) -> None:
         validation.whole_number("size", self.size)
@@ -75,6 +74,11 @@ class Toeplitz(Strategy):
     def rows(self) -> int:
         """As many as cells."""
         return self.size
+
+    @property
+    def nonnegative(self) -> bool:
+        """No coefficient is below 0."""
+        return bool((self.coefficients.array >= 0.0).all())
 
     @functools.cached_property
     def _c(self) -> Array:
@@ -99,7 +103,7 @@ class Toeplitz(Strategy):
 
     def measure(self, table: Array) -> Array:
         """A x, as floats."""
-        return self._r * _convolved(self._t * table, self._c)
+        return self._r * convolved(self._t * table, self._c)
 
     def error(self, table: Array) -> float:
         """A proved bound of the rounding of the FFTs and products."""
@@ -107,17 +111,19 @@ class Toeplitz(Strategy):
         if not weighed.any():
             return 0.0
         return max(
-            float(self._r[start:stop].max()) * _rounding(self._c[:stop], weighed[..., :stop])
-            for start, stop in _blocks(self.size)
+            float(self._r[start:stop].max()) * rounding(self._c[:stop], weighed[..., :stop])
+            for start, stop in blocks(self.size)
         )
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x: sums of products of whole numbers times powers of two."""
-        band = min(index + 1, self.coefficients.shape[1])
-        cells = slice(index + 1 - band, index + 1)
-        total, lowest = _whole(self._c[:band][::-1])
+        first = max(index + 1 - self.coefficients.shape[1], 0)
+        used = first + np.flatnonzero(table[first : index + 1])
+        if not used.size:
+            return Fraction(0)
+        total, lowest = _whole(self._c[index - used])
         for values in (self._t, table):
-            wholes, least = _whole(values[cells])
+            wholes, least = _whole(values[used])
             total, lowest = [a * b for a, b in zip(total, wholes, strict=True)], lowest + least
         return Fraction(sum(total)) * Fraction(2) ** lowest * Fraction(float(self._r[index]))
 
@@ -128,28 +134,34 @@ class Toeplitz(Strategy):
             from scipy.signal import lfilter
 
             return np.asarray(lfilter([1.0], self.coefficients.array[0], scaled, axis=-1)) / self._t
-        return _convolved(scaled, self._g) / self._t
+        return convolved(scaled, self._g) / self._t
 
     def columns(self) -> list[Moves]:
-        """The first column, where there are no scales; all, up to 1,024; or one above them all, entry by entry."""
-        entries = np.abs(self._c) * (1.0 + 4.0 * _UNIT)  # of products of three, rounded up
+        """The first column, where there are no scales; else all, or some of many."""
         if self._constant:
-            return [Moves.of(np.abs(self._c).tolist())]
-        if self.size > _ALL_COLUMNS:
-            return [Moves.of((float(self._r.max() * self._t.max()) * entries * (1.0 + 4.0 * _UNIT)).tolist())]
-        return [Moves.of((self._r[j:] * entries[: self.size - j] * self._t[j]).tolist()) for j in range(self.size)]
+            return [Moves.of(np.abs(self._c).tolist())]  # the others are beginnings of it
+        some = range(self.size) if self.size <= _ALL_COLUMNS else (0, self.size // 2, self.size - 1)
+        up = 1.0 + 4.0 * UNIT  # products of three, rounded up
+        return [Moves.of((self._r[j:] * np.abs(self._c[: self.size - j]) * self._t[j] * up).tolist()) for j in some]
+
+    def envelope(self) -> Moves | None:
+        """The largest scales everywhere, where the columns are too many."""
+        if self._constant or self.size <= _ALL_COLUMNS:
+            return None
+        largest = float(self._r.max() * self._t.max())
+        return Moves.of((largest * np.abs(self._c) * (1.0 + 4.0 * UNIT)).tolist())
 
     def norm(self, order: int) -> float:
         """The largest l1 or l2 norm of a column, rounded up: sums by FFT, with their proved rounding."""
         powers = np.abs(self._c) ** order
         if self._constant:
-            largest = math.fsum(powers) * (1.0 + 4.0 * _UNIT)
+            largest = math.fsum(powers) * (1.0 + 4.0 * UNIT)
         else:
             rows = self._r**order
-            sums = _correlated(rows, powers)
-            for start, stop in _blocks(self.size):
-                sums[start:stop] += _rounding(powers[: self.size - start], rows[start:])
-            largest = float((sums * self._t**order).max()) * (1.0 + 16.0 * _UNIT)
+            sums = correlated(rows, powers)
+            for start, stop in blocks(self.size):
+                sums[start:stop] += rounding(powers[: self.size - start], rows[start:])
+            largest = float((sums * self._t**order).max()) * (1.0 + 16.0 * UNIT)
         return math.nextafter(largest if order == 1 else math.sqrt(largest), math.inf)
 
     def trace(self, workload: Workload) -> float:
@@ -166,13 +178,16 @@ class Toeplitz(Strategy):
         if factor.kind in ("prefixes", "ranges"):
             return _sums_trace(self._g, self._r, 1.0 / self._t, factor.kind == "ranges", self._constant)
         if factor.kind == "identity":
-            return float(_correlated(self._t**-2.0, self._g**2) @ self._r**-2.0)
+            return float(correlated(self._t**-2.0, self._g**2) @ self._r**-2.0)
         return math.fsum(self.variances(factor.matrix()))
 
     def variances(self, questions: Array) -> Array:
         """||A^-T q||^2 for each question."""
-        found = _correlated(questions / self._t, self._g) / self._r
+        found = correlated(questions / self._t, self._g) / self._r
         return np.asarray((found * found).sum(axis=-1))
+
+    def __str__(self) -> str:
+        return f"Toeplitz matrix of {self.size} cells"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -265,7 +280,7 @@ def _scales(power: float, shape: list[float], size: int) -> tuple[Array, Array]:
     first, last = places + math.exp(shape[1]), size - 1 - places + math.exp(shape[3])
     logs = shape[0] * np.log(first) + shape[2] * np.log(last)
     rows = np.exp(logs - logs.mean())
-    return rows, np.sqrt(_correlated(rows * rows, power_series(-power, size) ** 2))
+    return rows, np.sqrt(correlated(rows * rows, power_series(-power, size) ** 2))
 
 
 # Traces.
@@ -331,85 +346,6 @@ def _nodes(size: int, degree: int) -> tuple[IntArray, Array]:
         sums = np.polynomial.chebyshev.chebvander(to_unit(inside), len(nodes) - 1).sum(axis=0)
         weights.append(np.linalg.solve(basis.T, sums))
     return np.concatenate(places), np.concatenate(weights)
-
-
-# Power series.
-
-
-def power_series(power: float, size: int) -> Array:
-    """The coefficients of (1 - x)^power.
-
-    >>> power_series(-1.0, 3).tolist(), power_series(2.0, 4).tolist()
-    ([1.0, 1.0, 1.0], [1.0, -2.0, 1.0, 0.0])
-    """
-    places = np.arange(1, size, dtype=np.float64)
-    return np.concatenate([[1.0], np.cumprod((places - 1.0 - power) / places)])
-
-
-def reciprocal(series: Array) -> Array:
-    """The coefficients of 1/c(x), by Newton's iteration g <- g (2 - c g).
-
-    >>> reciprocal(np.array([1.0, -1.0, 0.0])).round(12).tolist()
-    [1.0, 1.0, 1.0]
-    """
-    found = np.array([1.0 / series[0]])
-    while len(found) < len(series):
-        size = min(2 * len(found), len(series))
-        longer = np.concatenate([found, np.zeros(size - len(found))])
-        rest = -_product(longer, series[:size])
-        rest[0] += 2.0
-        found = _product(longer, rest)
-    return found
-
-
-def _length(size: int) -> int:
-    return 1 << max(1, (2 * size - 1).bit_length())
-
-
-def _blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Places from 0 on, in blocks that double: scales may grow with the distance, and an FFT's errors with them."""
-    start, stop = 0, _FIRST_BLOCK
-    while start < size:
-        yield start, min(stop, size)
-        start, stop = stop, 2 * stop
-
-
-def _convolved(values: Array, series: Array) -> Array:
-    """sum_k c_(i-k) x_k along the last axis: for a block of places, by FFT of what comes before its end."""
-    found = np.empty(values.shape)
-    for start, stop in _blocks(len(series)):
-        found[..., start:stop] = _product(values[..., :stop], series[:stop])[..., start:]
-    return found
-
-
-def _correlated(values: Array, series: Array) -> Array:
-    """sum_k c_(k-i) x_k along the last axis, the transpose: for a block, by FFT of what comes after its start."""
-    found = np.empty(values.shape)
-    for start, stop in _blocks(len(series)):
-        turned = _product(values[..., start:][..., ::-1], series[: len(series) - start])
-        found[..., start:stop] = turned[..., ::-1][..., : stop - start]
-    return found
-
-
-def _product(values: Array, series: Array) -> Array:
-    from scipy import fft
-
-    size = len(series)
-    spectrum = fft.rfft(values, _length(size)) * fft.rfft(series, _length(size))
-    return np.asarray(fft.irfft(spectrum, _length(size))[..., :size])
-
-
-def _rounding(series: Array, values: Array) -> float:
-    """How far a convolution by FFT can be off, with a rounding of each value before and one of each result after.
-
-    An FFT of length 2^L is off by L e in the l2 norm, relative to its result, e the error of a stage (Higham, theorem
-    24.2). With c^ and x^ the transforms and |c^| <= ||c||_1, the error of c^ x^ is at most sqrt(2^L) times
-    L e (||c||_2 ||x||_1 + ||c||_1 ||x||_2), and the inverse adds L e ||c||_2 ||x||_1 of its own.
-    """
-    stages = _length(len(series)).bit_length() - 1
-    first = float(np.linalg.norm(series)) * float(np.abs(values).sum(axis=-1).max())
-    second = float(np.abs(series).sum()) * float(np.linalg.norm(values, axis=-1).max())
-    return 1.01 * _UNIT * (_STAGE * stages * (2.0 * first + second) + 8.0 * first)
 
 
 def _whole(values: Array) -> tuple[list[int], int]:
