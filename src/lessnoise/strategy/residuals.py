@@ -44,8 +44,8 @@ Set = tuple[int, ...]
 class Residuals(Strategy):
     """One block of rows for each of some ``sets`` of attributes, times its weight.
 
-    The block of S is x_(i in S) U_i x_(i not in S) 1^T with n_i - 1 orthonormal rows U_i (Helmert's) that are orthogonal to
-    1^T: what the marginal of S says beyond those of its subsets. With ``tables``, U_i = I: the marginals themselves.
+    The block of S is x_(i in S) U_i x_(i not in S) 1^T with n_i - 1 orthonormal rows U_i (Helmert's), orthogonal to 1^T:
+    what the marginal of S says beyond those of its subsets. With ``tables``, U_i = I: the marginals themselves.
 
     >>> both = Residuals((2, 2), ((0,), (1,)), (1.0, 1.0), tables=True)
     >>> both.measure(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
