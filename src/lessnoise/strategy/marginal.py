@@ -95,17 +95,14 @@ def _tables(workload: Workload, known: dict[Set, tuple[float, float]]) -> Residu
 
     sizes = workload.shape
     places = [i for i, size in enumerate(sizes) if size > 1]
-    if 2 ** len(places) <= _SMALL_CUBE:
-        sets = closure([tuple(places)], sizes)
-    else:
-        sets = list(known)
+    sets = closure([tuple(places)], sizes) if 2 ** len(places) <= _SMALL_CUBE else list(known)
     within = contains(list(known), sets).astype(np.float64)
     outside = np.asarray([_outside(sizes, each) for each in sets])
     needs = np.asarray([value * count for value, count in known.values()])
 
     def objective(weights: Array) -> tuple[float, Array]:
         """log of the error at l1 norm 1, and its gradient in the weights."""
-        c = within @ (weights**2 * outside) + 1e-300
+        c = within @ (weights**2 * outside) + 1e-60
         error, norm = float((needs / c).sum()), float(weights.sum())
         gradient = -2.0 * weights * outside * (within.T @ (needs / c**2)) / error + 2.0 / norm
         return math.log(error) + 2.0 * math.log(norm), gradient
@@ -117,7 +114,7 @@ def _tables(workload: Workload, known: dict[Set, tuple[float, float]]) -> Residu
         [each == tuple(places) for each in sets],
     ]
     best: tuple[float, Array] | None = None
-    for start in starts:
+    for start in filter(any, starts):
         given = np.where(start, 1.0, 0.03)
         given /= given.sum()
         options = {"maxiter": _ROUNDS}

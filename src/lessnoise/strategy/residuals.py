@@ -76,7 +76,7 @@ class Residuals(Strategy):
         least = 1 if self.tables else 2
         if places != sorted(set(places)) or any(i >= len(sizes) or sizes[i] < least for i in places):
             raise InvalidInput(
-                f"set={shown(each)} of sizes={shown(sizes)}: name different places, in order, of {least} values or more."
+                f"set={shown(each)} of sizes={shown(sizes)}: name different places in order, of {least} values or more."
             )
         return tuple(places)
 

@@ -334,7 +334,7 @@ def _nodes(size: int, degree: int) -> tuple[IntArray, Array]:
     for start, stop in itertools.pairwise(ends):
         inside = np.arange(start, stop)
         nodes = inside
-        if len(inside) > 2 * degree:
+        if len(inside) > 2 * degree and 0 < start < stop < size:  # the ends are added one by one
             chebyshev = -np.cos((np.arange(degree) + 0.5) * math.pi / degree)
             nodes = np.unique(np.rint(start + (stop - 1 - start) * (chebyshev + 1.0) / 2.0).astype(np.int64))
         places.append(nodes)
