@@ -3,5 +3,6 @@
 from lessnoise.strategy.base import Strategy, majorant, read_strategy
 from lessnoise.strategy.dense import Dense
 from lessnoise.strategy.product import Product
+from lessnoise.strategy.simple import Cells, Total
 
-__all__ = ["Dense", "Product", "Strategy", "majorant", "read_strategy"]
+__all__ = ["Cells", "Dense", "Product", "Strategy", "Total", "majorant", "read_strategy"]
