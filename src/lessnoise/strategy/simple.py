@@ -30,8 +30,8 @@ class Cells(Strategy):
     table: tuple[int, ...]
 
     kind: ClassVar[str] = "cells"
-    whole: ClassVar[bool] = True  # type: ignore[misc]
-    nonnegative: ClassVar[bool] = True  # type: ignore[misc]
+    whole: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
     roundings: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
@@ -99,8 +99,8 @@ class Total(Strategy):
     cells: int
 
     kind: ClassVar[str] = "total"
-    whole: ClassVar[bool] = True  # type: ignore[misc]
-    nonnegative: ClassVar[bool] = True  # type: ignore[misc]
+    whole: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         settle(self, cells=validation.whole_number("cells", self.cells))
@@ -122,7 +122,7 @@ class Total(Strategy):
 
     def measure(self, table: Array) -> Array:
         """The sum."""
-        return np.asarray(table, dtype=np.float64).sum(axis=-1, keepdims=True)
+        return np.asarray(np.sum(table, axis=-1, keepdims=True, dtype=np.float64))
 
     def error(self, table: Array) -> float:
         """Whole numbers below 2^53 in all are added exactly."""

@@ -93,8 +93,10 @@ def test_the_error_bound_holds_for_awkward_floats(name, scale):
 
 def test_counts_are_measured_exactly_where_the_questions_are_whole():
     counts = RNG.integers(0, 10**6, size=4).astype(float)
-    assert LINES["tree"].error(counts) == 0.0 and Total(4).error(counts) == 0.0
-    assert LINES["tree"].error(counts + 0.1) > 0.0 and Total(4).error(counts + 0.1) > 0.0
+    assert LINES["tree"].error(counts) == 0.0
+    assert Total(4).error(counts) == 0.0
+    assert LINES["tree"].error(counts + 0.1) > 0.0
+    assert Total(4).error(counts + 0.1) > 0.0
     assert LINES["tree"].error(np.full(4, 2.0**52)) > 0.0  # four of them are 2^54
     assert Product((LINES["tree"], LINES["tree"])).error(np.ones((4, 4))) == 0.0
 
@@ -110,7 +112,8 @@ def test_many_columns_of_a_product_are_under_one_envelope():
 
 def test_a_total_is_all_that_is_known_of_it():
     strategy = Total(5)
-    assert strategy.trace(total(5)) == 1.0 and strategy.trace(prefixes(5)) == math.inf
+    assert strategy.trace(total(5)) == 1.0
+    assert strategy.trace(prefixes(5)) == math.inf
     assert strategy.fit(np.array([10.0])).tolist() == [2.0] * 5
     assert strategy.variances(np.array([[2.0] * 5, [1.0, 0, 0, 0, 0]])).tolist() == [4.0, math.inf]
 

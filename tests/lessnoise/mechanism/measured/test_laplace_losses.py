@@ -29,7 +29,8 @@ def test_polygons_lie_on_one_side_of_the_curve(part, above):
     step = 0.02
     masses, log = _tilted(part, step, 0.0, above=above)
     losses, a = step * np.arange(-part, part + 1), step * part
-    assert log == pytest.approx(0.0, abs=1e-12) and masses.min() > 0.0
+    assert log == pytest.approx(0.0, abs=1e-12)
+    assert masses.min() > 0.0
     for g in np.exp(np.linspace(-a - 0.05, a + 0.05, 501)):
         polygon = float(masses @ np.maximum(1.0 - g * np.exp(-losses), 0.0))
         curve = max(1.0 - math.exp(-a / 2) * math.sqrt(g), 1.0 - g, 0.0)

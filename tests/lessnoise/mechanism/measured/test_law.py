@@ -49,7 +49,8 @@ def test_delta_is_that_of_the_worst_column(strategy, epsilon):
 
     worst = [simulated(strategy, laplace, unit, epsilon) for unit in np.eye(4)]
     best = max(worst)
-    assert best[0] - 6 * best[1] <= found.upper and found.lower <= best[0] + 6 * best[1]
+    assert best[0] - 6 * best[1] <= found.upper
+    assert found.lower <= best[0] + 6 * best[1]
     assert found.upper <= 1.005 * found.lower
 
 
@@ -69,7 +70,8 @@ def test_gaussian_delta_goes_by_the_longest_column():
     found = mechanism(UNEVEN, NORMAL, sensitivity=2.0).delta(0.7)
     longest = 2.0 * np.linalg.norm(UNEVEN.matrix.array, axis=0).max()
     exact = Mechanism("g", Radial(1, 2.0, NORMAL.scale), (1,), longest).delta(0.7)
-    assert found.lower <= exact.upper and exact.lower <= found.upper
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
     assert found.upper <= found.lower * (1 + 1e-8)
 
 
@@ -105,7 +107,8 @@ def test_signed_questions_that_move_apart_are_covered():
 
 def test_pure_noise_is_pure_at_its_epsilon():
     m = mechanism(UNEVEN, Laplace(UNEVEN.norm(1) * (1 + 1e-14)))
-    assert m.delta(1.0).upper == 0.0 and m.delta(0.99).upper > 0.0
+    assert m.delta(1.0).upper == 0.0
+    assert m.delta(0.99).upper > 0.0
     assert m.epsilon(0.0).upper <= 1.0
 
 
@@ -126,7 +129,9 @@ def test_several_axes_are_released_in_their_shape():
     m = Mechanism("measured", law, (4, 3), 1.0)
     out = np.zeros((4, 3))
     value = m.release(np.arange(12).reshape(4, 3), out=out).value
-    assert value.shape == (4, 3) and np.isfinite(value).all() and value is out
+    assert value.shape == (4, 3)
+    assert np.isfinite(value).all()
+    assert value is out
 
 
 def test_releases_do_not_tell_integers_from_their_neighbours_by_low_bits():
@@ -153,21 +158,24 @@ def test_composition_of_gaussians_is_one_gaussian():
     m = mechanism(UNEVEN, NORMAL)
     once = mechanism(UNEVEN, GeneralizedGaussian(2.0, NORMAL.scale / 2.0))
     four, direct = m.repeat(4).delta(0.5), once.delta(0.5)
-    assert four.lower == pytest.approx(direct.lower, rel=1e-6) and four.upper == pytest.approx(direct.upper, rel=1e-6)
+    assert four.lower == pytest.approx(direct.lower, rel=1e-6)
+    assert four.upper == pytest.approx(direct.upper, rel=1e-6)
 
 
 def test_composition_of_laplace_noise_composes_its_columns():
     m = mechanism(TREE, Laplace(4.0))
     twice = m.repeat(2).delta(0.5)
     exact = LaplaceLosses((Moves(((0.25, 4),)),)).delta(0.5)
-    assert twice.lower <= exact.upper and exact.lower <= twice.upper
+    assert twice.lower <= exact.upper
+    assert exact.lower <= twice.upper
 
 
 def test_descriptions_are_read_back():
     m = mechanism(UNEVEN, Laplace(1.0))
     assert Mechanism.from_json(m.to_json()) == m
     against = mechanism(TREE, Laplace(1.0)).against(ln.changes.counts(2))
-    assert against.sensitivity == 2.0 and Mechanism.from_json(against.to_json()) == against
+    assert against.sensitivity == 2.0
+    assert Mechanism.from_json(against.to_json()) == against
 
 
 @pytest.mark.parametrize(
