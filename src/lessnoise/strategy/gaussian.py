@@ -60,7 +60,7 @@ def dual_bound(gram: Array, weights: Array) -> float:
     """
     root = np.sqrt(weights)
     scaled = root[:, np.newaxis] * gram * root
-    return _bound(np.linalg.eigvalsh(scaled), float(np.linalg.norm(scaled)), weights)
+    return _bound(np.asarray(np.linalg.eigvalsh(scaled), dtype=np.float64), float(np.linalg.norm(scaled)), weights)
 
 
 def _bound(eigenvalues: Array, norm: float, weights: Array) -> float:

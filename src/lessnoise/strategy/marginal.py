@@ -98,7 +98,7 @@ def _tables(workload: Workload, known: dict[Set, tuple[float, float]]) -> Residu
     if 2 ** len(places) <= _SMALL_CUBE:
         sets = closure([tuple(places)], sizes)
     else:
-        sets = [*known, *([tuple(places)] if tuple(places) not in known else [])]
+        sets = list(known)
     within = contains(list(known), sets).astype(np.float64)
     outside = np.asarray([_outside(sizes, each) for each in sets])
     needs = np.asarray([value * count for value, count in known.values()])

@@ -44,8 +44,8 @@ Set = tuple[int, ...]
 class Residuals(Strategy):
     """One block of rows for each of some ``sets`` of attributes, times its weight.
 
-    The block of S is x_(i in S) U_i x_(i not in S) 1^T with n_i - 1 orthonormal rows U_i (Helmert's) that are orthogonal to
-    1^T: what the marginal of S says beyond those of its subsets. With ``tables``, U_i = I: the marginals themselves.
+    The block of S is x_(i in S) U_i x_(i not in S) 1^T with n_i - 1 orthonormal rows U_i (Helmert's), orthogonal to 1:
+    what the marginal of S says beyond those of its subsets. With ``tables``, U_i = I: the marginals themselves.
 
     >>> both = Residuals((2, 2), ((0,), (1,)), (1.0, 1.0), tables=True)
     >>> both.measure(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -61,22 +61,24 @@ class Residuals(Strategy):
 
     def __post_init__(self) -> None:
         sizes = validation.shape(self.sizes, "sizes")
-        sets = tuple(
-            tuple(validation.entries("set", list(each))) for each in validation.entries("sets", list(self.sets))
-        )
-        weights = tuple(
-            validation.positive("weight", weight) for weight in validation.entries("weights", list(self.weights))
-        )
-        for each in sets:
-            places = [validation.whole_number("attribute", place, 0) for place in each]
-            least = 0 if self.tables else 1
-            if places != sorted(set(places)) or any(p >= len(sizes) or sizes[p] <= least for p in places):
-                raise InvalidInput(f"set={shown(each)} of sizes={shown(sizes)}: name places of some values, in order.")
+        sets = tuple(self._checked(each, sizes) for each in validation.entries("sets", self.sets))
+        weights = tuple(validation.positive("weight", each) for each in validation.entries("weights", self.weights))
         if not sets or len(set(sets)) < len(sets) or len(sets) != len(weights):
             raise InvalidInput(f"sets={shown(sets)} must be different, with one weight each: list each set once.")
         if not isinstance(self.tables, bool):
             raise InvalidInput(f"tables={shown(self.tables)} is not True or False: pass one of them.")
         settle(self, sizes=sizes, sets=sets, weights=weights)
+
+    def _checked(self, each: object, sizes: tuple[int, ...]) -> Set:
+        if not isinstance(each, (list, tuple)):
+            raise InvalidInput(f"set={shown(each)} of attributes is not a list: name their places.")
+        places = [validation.whole_number("attribute", place, 0) for place in each]
+        least = 1 if self.tables else 2
+        if places != sorted(set(places)) or any(i >= len(sizes) or sizes[i] < least for i in places):
+            raise InvalidInput(
+                f"set={shown(each)} of sizes={shown(sizes)}: name different places, in order, of {least} values or more."
+            )
+        return tuple(places)
 
     @property
     def shape(self) -> tuple[int, ...]:

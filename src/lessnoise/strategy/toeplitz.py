@@ -43,7 +43,7 @@ class Toeplitz(Strategy):
     """A = diag(r) C diag(t) for ``size`` cells: ``coefficients`` c (missing ones are 0), scales above 0, or none for 1.
 
     >>> running = Toeplitz(4, FrozenMatrix([[1.0, 1.0, 1.0, 1.0]]))
-    >>> running.measure(np.array([1.0, 2.0, 3.0, 4.0])).round(9).tolist(), running.norm(2)
+    >>> running.measure(np.array([1.0, 2.0, 3.0, 4.0])).round(9).tolist(), round(running.norm(2), 9)
     ([1.0, 3.0, 6.0, 10.0], 2.0)
     """
 
@@ -222,8 +222,8 @@ def toeplitz_for(factor: Factor) -> Toeplitz:
 
     >>> from lessnoise.workload import Factor
     >>> strategy = toeplitz_for(Factor("prefixes", 64))
-    >>> round(strategy.norm(2), 9), round(strategy.factor_trace(Factor("prefixes", 64)) / 64, 2)  # 4.41 at least
-    (1.0, 4.42)
+    >>> round(strategy.norm(2), 9), round(strategy.factor_trace(Factor("prefixes", 64)) / 64, 3)  # 4.409 at least
+    (1.0, 4.412)
     """
     validation.choice("kind", factor.kind, ("prefixes", "ranges"))
     size = factor.size
@@ -341,11 +341,14 @@ def _nodes(size: int, degree: int) -> tuple[IntArray, Array]:
         if len(nodes) == len(inside):
             weights.append(np.ones(len(nodes)))
             continue
-        to_unit = lambda at, a=start, b=stop: 2.0 * (at - a) / (b - 1 - a) - 1.0  # noqa: E731
-        basis = np.polynomial.chebyshev.chebvander(to_unit(nodes), len(nodes) - 1)
-        sums = np.polynomial.chebyshev.chebvander(to_unit(inside), len(nodes) - 1).sum(axis=0)
+        basis = np.polynomial.chebyshev.chebvander(_to_unit(nodes, start, stop), len(nodes) - 1)
+        sums = np.polynomial.chebyshev.chebvander(_to_unit(inside, start, stop), len(nodes) - 1).sum(axis=0)
         weights.append(np.linalg.solve(basis.T, sums))
     return np.concatenate(places), np.concatenate(weights)
+
+
+def _to_unit(places: IntArray, start: int, stop: int) -> Array:
+    return np.asarray(2.0 * (places - start) / (stop - 1 - start) - 1.0)
 
 
 def _whole(values: Array) -> tuple[list[int], int]:
