@@ -7,14 +7,17 @@ from lessnoise.strategy.gaussian import optimal_gaussian
 from lessnoise.strategy.marginal import is_marginals, marginal_strategies
 from lessnoise.strategy.product import Product
 from lessnoise.strategy.residuals import Residuals
+from lessnoise.strategy.simple import Cells, Total
 from lessnoise.strategy.toeplitz import Toeplitz, toeplitz_for, toeplitz_strategies
 
 __all__ = [
+    "Cells",
     "Dense",
     "Product",
     "Residuals",
     "Strategy",
     "Toeplitz",
+    "Total",
     "gaussian_bound",
     "is_marginals",
     "majorant",

@@ -158,28 +158,38 @@ _NOTE = re.compile(
 )
 
 
+_WORDS = re.compile(r"[A-Za-z0-9 ,.()=x+-]{1,400}")
+
+
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The objective, the kind of law that won, what had to be left out ("" if nothing), and for how many releases."""
+    """The objective, the kind of law that won, what had to be left out ("" if nothing), and for how many releases.
+
+    For a workload, ``compared`` lists what was tried, with the expected squared error of an answer.
+    """
 
     objective: str
     choice: str
     note: str = ""
     releases: int = 1
+    compared: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("objective", "choice", "note"):
             validation.text(name, getattr(self, name))
         settle(self, releases=validation.whole_number("releases", self.releases))
+        settle(self, compared=tuple(map(_candidate, validation.entries("compared", list(self.compared)))))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return asdict(self)
+        values = asdict(self)
+        compared = [list(each) for each in values.pop("compared")]
+        return {**values, "compared": compared} if compared else values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], law: Law, dimension: int) -> Design:
         """The inverse of :meth:`to_dict`, for a law: nothing is taken over that the law does not bear out."""
-        values = validation.fields(values, ("objective", "choice"), "design", ("note", "releases"))
+        values = validation.fields(values, ("objective", "choice"), "design", ("note", "releases", "compared"))
         expected = law.choice(dimension)
         if values["choice"] != expected:
             raise InvalidInput(
@@ -187,7 +197,17 @@ class Design:
                 "written."
             )
         note, releases = checked_note(values.get("note", "")), values.get("releases", 1)
-        return cls(Goal.of(values["objective"]).name, expected, note, releases)
+        compared = values.get("compared", ())
+        return cls(Goal.of(values["objective"]).name, expected, note, releases, compared)
+
+
+def _candidate(given: object) -> tuple[str, float]:
+    """The words and the error of one that was compared."""
+    if not isinstance(given, (list, tuple)) or len(given) != 2 or not isinstance(given[0], str):
+        raise InvalidInput(f"compared={shown(given)} is not a candidate with its error: read the file as written.")
+    if not _WORDS.fullmatch(given[0]):
+        raise InvalidInput("compared has words that no search of ours writes: read the file as it was written.")
+    return given[0], validation.positive("error", given[1])
 
 
 def checked_note(note: object) -> str:

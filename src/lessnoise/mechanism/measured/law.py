@@ -218,7 +218,7 @@ def _(
 ) -> Callable[[], Array]:
     """Noise on every answer, on the grid; then the fit, which only processes what was measured."""
     check_out(out, value.shape, np.dtype(np.float64))
-    table = np.asarray(value, dtype=np.float64)
+    table = validation.array(value, value.shape)
     answers, error = law.strategy.measure(table), law.strategy.error(table)
     form = noise_form(law.noise, answers.shape)
     if isinstance(form, Integers):
