@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lessnoise.strategy.woodbury import Woodbury
     from lessnoise.workload import Factor, Workload
 
-_BASIS = [np.array(c) for c in ([[1.0, 0], [0, 0]], [[0.0, 1], [0, 0]], [[0.0, 0], [1, 0]], [[0.0, 0], [0, 1]])]
+BASIS = [np.array(c) for c in ([[1.0, 0], [0, 0]], [[0.0, 1], [0, 0]], [[0.0, 0], [1, 0]], [[0.0, 0], [0, 1]])]
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Nested(Strategy):
             parts.append((slice(self._full, None), self._totals[self._full * width :]))
         for blocks, u in parts:
             places[blocks] += float(np.arange(len(u)) @ u / u.sum())
-            moments = [float(Line(basis, 0.0).over(len(u)).times(u) @ u) for basis in _BASIS]
+            moments = [float(Line(basis, 0.0).over(len(u)).times(u) @ u) for basis in BASIS]
             quadratic[blocks] = each[blocks].reshape(-1, 4) @ moments + line.own * float(u @ u)
         # tr(G_bb (X_f^-1 - u u^T/s)) of every block, and tr(G_c (X_c + I/s)^-1) with (G_c)_bc = u^T G_bc u/s^2
         coarse = Lines(places, line.coefficients, quadratic / self._spreads**2)
