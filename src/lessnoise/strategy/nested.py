@@ -22,6 +22,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.strategy.base import Strategy, read_strategy
 from lessnoise.strategy.exactness import exact_sum, product_error, unit
+from lessnoise.strategy.hats import Hats
 from lessnoise.strategy.p_identity import PIdentity
 from lessnoise.strategy.squares import Line, Lines, check_axis, line_of
 
@@ -44,16 +45,16 @@ class Nested(Strategy):
     """
 
     coarse: PIdentity
-    fine: PIdentity | Nested
+    fine: PIdentity | Hats | Nested
     size: int
 
     kind: ClassVar[str] = "nested"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.coarse, PIdentity) or not isinstance(self.fine, (PIdentity, Nested)):
+        if not isinstance(self.coarse, PIdentity) or not isinstance(self.fine, (PIdentity, Hats, Nested)):
             raise InvalidInput(
                 f"coarse={shown(type(self.coarse).__name__)} and fine={shown(type(self.fine).__name__)} cannot be "
-                "nested: pass a PIdentity, and a PIdentity or Nested."
+                "nested: pass a PIdentity, and a PIdentity, Hats or Nested."
             )
         validation.whole_number("size", self.size)
         blocks, cells = self.coarse.size, self.fine.size
@@ -89,7 +90,7 @@ class Nested(Strategy):
         return self.size // self.fine.size
 
     @functools.cached_property
-    def _last(self) -> PIdentity | Nested | None:
+    def _last(self) -> PIdentity | Hats | Nested | None:
         """The strategy of the last block, if it has fewer cells."""
         left = self.size % self.fine.size
         return self.fine.restricted(left) if left else None
@@ -183,7 +184,7 @@ class Nested(Strategy):
         fine = self._by_block("fit", measured[..., top:], self.fine.rows)
         return self._joined(fine, self.coarse.transposed(measured[..., :top]))
 
-    def restricted(self, size: int) -> PIdentity | Nested:
+    def restricted(self, size: int) -> PIdentity | Hats | Nested:
         """The first cells alone."""
         blocks = -(-size // self.fine.size)
         fine = self.fine if blocks > 1 else self.fine.restricted(size)

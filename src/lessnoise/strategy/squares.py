@@ -61,12 +61,7 @@ class Lines:
 
     def times(self, rows: Array) -> Array:
         """V G, by running sums."""
-        z, c = self.places, self.coefficients
-        later, earlier = c[:, :1] + c[:, 1:] * z, c[0][:, np.newaxis] + c[1][:, np.newaxis] * z
-        sums, moments = np.cumsum(rows, axis=-1), np.cumsum(rows * z, axis=-1)
-        found = (sums - rows) * later[0] + (moments - rows * z) * later[1]
-        found += (sums[..., -1:] - sums) * earlier[0] + (moments[..., -1:] - moments) * earlier[1]
-        return np.asarray(found + rows * self.diagonal)
+        return line_times(rows, self.places, self.coefficients) + rows * self.diagonal
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +88,15 @@ class Line:
     def plus(self, other: Line, weight: float = 1.0) -> Line:
         """Of both, the other with a weight."""
         return Line(self.coefficients + weight * other.coefficients, self.own + weight * other.own)
+
+
+def line_times(rows: Array, z: Array, c: Array) -> Array:
+    """V G by running sums along the last axis, for G with entries (1, z_i) C (1, z_j)^T, i < j, and no diagonal."""
+    moments = rows * z
+    before, first = np.cumsum(rows, axis=-1), np.cumsum(moments, axis=-1)
+    found = (before - rows) * (c[0, 0] + c[0, 1] * z) + (first - moments) * (c[1, 0] + c[1, 1] * z)
+    found += (before[..., -1:] - before) * (c[0, 0] + c[1, 0] * z)
+    return np.asarray(found + (first[..., -1:] - first) * (c[0, 1] + c[1, 1] * z))
 
 
 def line_of(factor: Factor) -> Line | None:
