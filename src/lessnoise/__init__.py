@@ -53,6 +53,7 @@ from lessnoise.mechanism import (
     radial,
     shells,
     wishart,
+    workload_mechanism,
     zhao_gaussian,
 )
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
@@ -60,12 +61,14 @@ from lessnoise.release import Certificate, Release
 from lessnoise.table import (
     Table,
     TableAnswer,
+    cdf,
     count,
     covariance,
     histogram,
     linear_regression,
     mean,
     quantiles,
+    ranges,
     sum,  # noqa: A004
     variance,
 )
@@ -125,6 +128,7 @@ __all__ = [
     "__version__",
     "analytic_gaussian",
     "audit",
+    "cdf",
     "changes",
     "classic_gaussian",
     "compose",
@@ -154,11 +158,13 @@ __all__ = [
     "quantiles",
     "r1smg",
     "radial",
+    "ranges",
     "shells",
     "sum",
     "variance",
     "wishart",
     "workload",
+    "workload_mechanism",
     "worst_neighbour",
     "zhao_gaussian",
 ]

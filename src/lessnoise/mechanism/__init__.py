@@ -48,10 +48,12 @@ from lessnoise.mechanism.families.norm_staircase import NormStaircase, steps
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
-from lessnoise.mechanism.least.builder import LEAST_NOISE, loss_lower_bound
+from lessnoise.mechanism.least.builder import LEAST_NOISE
 from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
+from lessnoise.mechanism.measured.bound import loss_lower_bound
+from lessnoise.mechanism.measured.builder import workload_mechanism
 from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of
 from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
@@ -159,6 +161,7 @@ __all__ = [
     "steps",
     "values_drawn",
     "wishart",
+    "workload_mechanism",
     "worst_count",
     "worst_entries",
     "worst_mu",

@@ -11,11 +11,14 @@ from lessnoise.strategy.optimise import optimise_nested, optimise_p_identity
 from lessnoise.strategy.p_identity import PIdentity
 from lessnoise.strategy.product import Product
 from lessnoise.strategy.residuals import Residuals
+from lessnoise.strategy.search import L1, L2, any_matrix, strategies
 from lessnoise.strategy.simple import Cells, Total
 from lessnoise.strategy.toeplitz import Toeplitz, toeplitz_for, toeplitz_strategies
 from lessnoise.strategy.tree import optimise_tree, tree
 
 __all__ = [
+    "L1",
+    "L2",
     "Cells",
     "Dense",
     "Nested",
@@ -25,6 +28,7 @@ __all__ = [
     "Strategy",
     "Toeplitz",
     "Total",
+    "any_matrix",
     "gaussian_bound",
     "is_marginals",
     "laplace_strategies",
@@ -36,6 +40,7 @@ __all__ = [
     "optimise_tree",
     "read_strategy",
     "singular_value_bound",
+    "strategies",
     "toeplitz_for",
     "toeplitz_strategies",
     "tree",

@@ -71,7 +71,6 @@ class Dense(Strategy):
         """No entry is below 0."""
         return bool((self.matrix.array >= 0.0).all())
 
-    @property
     def roundings(self) -> float:
         """How often an entry of A x is rounded, relative to the sum of the sizes of its terms."""
         return float(self.matrix.shape[1])

@@ -271,6 +271,14 @@ class Hats(Strategy):
         """q (A^T A)^-1 q^T for each of some questions about the table, one in a row."""
         return np.asarray((questions * self.solve(questions)).sum(axis=-1))
 
+    @property
+    def nonnegative(self) -> bool:
+        """No entry is below 0."""
+        return True
+
+    def __str__(self) -> str:
+        return f"cells and overlapping sums of {self.size} cells"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with the kind."""
         heights = self.heights.to_dict()

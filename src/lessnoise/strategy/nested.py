@@ -236,6 +236,14 @@ class Nested(Strategy):
         """q (A^T A)^-1 q^T for each of some questions about the table, one in a row."""
         return np.asarray((questions * self.solve(questions)).sum(axis=-1))
 
+    @property
+    def nonnegative(self) -> bool:
+        """No entry is below 0."""
+        return True
+
+    def __str__(self) -> str:
+        return f"blocks of {self.fine.size} cells ({self.fine}), and of blocks ({self.coarse})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with the kind."""
         return {"kind": self.kind, "size": self.size, "coarse": self.coarse.to_dict(), "fine": self.fine.to_dict()}

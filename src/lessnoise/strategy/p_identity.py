@@ -181,6 +181,18 @@ class PIdentity(Strategy):
         """q (A^T A)^-1 q^T for each of some questions about the table, one in a row."""
         return np.asarray((questions * self.solve(questions)).sum(axis=-1))
 
+    @property
+    def nonnegative(self) -> bool:
+        """No entry is below 0."""
+        return True
+
+    def matrix(self) -> Array:
+        """A itself, for small tables."""
+        return np.concatenate([np.diag(self._diagonal), self._sums])
+
+    def __str__(self) -> str:
+        return f"weighted cells and {len(self._sums)} sums" if len(self._sums) else "weighted cells"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with the kind."""
         sums = None if self.sums is None else self.sums.to_dict()

@@ -88,7 +88,7 @@ class Product(Strategy):
         if self.whole and most < _EXACT and bool((table == np.rint(table)).all()):
             return 0.0
         if math.isfinite(sizes):
-            roundings = sum(float(getattr(axis, "roundings")) for axis in self.axes)  # noqa: B009
+            roundings = sum(_roundings(axis) for axis in self.axes)
             return 1.01 * roundings * (_ULP * sizes + _LEAST)
         found = 0.0
         for axis, norm in zip(self.axes, norms, strict=True):
@@ -160,6 +160,10 @@ class Product(Strategy):
         """The inverse of :meth:`to_dict`."""
         given = validation.fields(values, ("kind", "axes"), "strategy")
         return cls(given["axes"])
+
+
+def _roundings(axis: Any) -> float:  # noqa: ANN401
+    return float(axis.roundings())
 
 
 def _trace(axis: Any, factor: Factor) -> float:  # noqa: ANN401

@@ -32,7 +32,6 @@ class Cells(Strategy):
     kind: ClassVar[str] = "cells"
     whole: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
-    roundings: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         settle(self, table=validation.shape(self.table, "table"))
@@ -46,6 +45,10 @@ class Cells(Strategy):
     def rows(self) -> int:
         """One number for each cell."""
         return math.prod(self.table)
+
+    def roundings(self) -> float:
+        """Nothing is computed."""
+        return 0.0
 
     def measure(self, table: Array) -> Array:
         """The cells, in a row."""
@@ -115,7 +118,6 @@ class Total(Strategy):
         """One number."""
         return 1
 
-    @property
     def roundings(self) -> float:
         """How often the sum is rounded."""
         return float(self.cells)

@@ -5,25 +5,30 @@ from lessnoise.table.answer import STATISTIC, TableAnswer, TableFolder
 from lessnoise.table.histograms import histogram
 from lessnoise.table.job import Job
 from lessnoise.table.joint import covariance, linear_regression
+from lessnoise.table.marginals import MarginalsQuestion
 from lessnoise.table.plan import Plan
+from lessnoise.table.sums_of_cells import cdf, ranges
 from lessnoise.table.table import Table, TableGroups, TableQuestion
 
 __all__ = [
     "STATISTIC",
     "Aggregate",
     "Job",
+    "MarginalsQuestion",
     "Plan",
     "Table",
     "TableAnswer",
     "TableFolder",
     "TableGroups",
     "TableQuestion",
+    "cdf",
     "count",
     "covariance",
     "histogram",
     "linear_regression",
     "mean",
     "quantiles",
+    "ranges",
     "sum",
     "variance",
 ]

@@ -90,7 +90,7 @@ class Job:
                 groups = _groups(answer.query, kept)
                 found = self._estimates_in_blocks([(part, noisy) for part, noisy, _ in released], len(groups))
             else:
-                released = [(part, *_released(part, answer.value, self.rng)) for part in self.plan.parts]
+                released = [(part, *released_part(part, answer.value, self.rng)) for part in self.plan.parts]
                 found = self._estimates([(part, noisy) for part, noisy, _ in released], noise)
             rows = tuple(self._rows(groups, found))
         certificates = [certificate for *_, own in released for certificate in own]
@@ -173,7 +173,7 @@ class Job:
                 yield {**label, "statistic": name, "value": value[group], "lower": lower[group], "upper": upper[group]}
 
 
-def _released(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, tuple[Certificate, ...]]:
+def released_part(part: Part, value: Array, rng: np.random.Generator | None) -> tuple[Array, tuple[Certificate, ...]]:
     """The noisy numbers of every group; for quantiles the chosen places, then the counts behind their intervals."""
     exact, groups, before, certificates = value[:, part.where], len(value), [], []
     if part.choice is not None:
@@ -208,7 +208,7 @@ def _selected(
     assert isinstance(law, Geometric)
     assert law.reach is not None
     every = counting.sized(len(value))
-    counts, _ = _released(every, value, rng)
+    counts, _ = released_part(every, value, rng)
     kept = np.flatnonzero(counts[:, 0] > law.reach + 1)
     found: list[tuple[Part, Array, tuple[Certificate, ...]]] = []
     for part in plan.parts if len(kept) else ():
@@ -216,7 +216,7 @@ def _selected(
         if part is counting:  # drawn already; the certificate does not tell how many keys there were
             found.append((own, counts[kept], (Certificate.of(own.mechanism, Stream.of(rng)),)))
         else:
-            found.append((own, *_released(own, value[kept], rng)))
+            found.append((own, *released_part(own, value[kept], rng)))
     return found, kept
 
 
@@ -225,7 +225,7 @@ def _groups(query: Query, places: IntArray | None = None) -> list[dict[str, obje
     assert isinstance(query, Grouped)
     chosen = np.arange(query.groups) if places is None else places
     along = query.along(chosen)
-    names = [_places(axis) for axis in query.axes]
+    names = [places_of(axis) for axis in query.axes]
     columns = [axis.column for axis in query.axes]
     return [
         {column: own[at] for column, own, at in zip(columns, names, each, strict=True)}
@@ -233,7 +233,7 @@ def _groups(query: Query, places: IntArray | None = None) -> list[dict[str, obje
     ]
 
 
-def _places(axis: Axis) -> list[object]:
+def places_of(axis: Axis) -> list[object]:
     """What names the cells of an axis: keys, or the interval in words."""
     if axis.keys is not None:
         return list(axis.keys)

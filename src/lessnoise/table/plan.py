@@ -19,17 +19,18 @@ from lessnoise.mechanism import (
     draw_noise,
     geometric,
     has_independent_entries,
-    hb,
     laplace,
     least_noise,
     prepare_noise,
     quantile_choice,
+    workload_mechanism,
 )
 from lessnoise.noise import Stream
 from lessnoise.query import ROWS, USERS
 from lessnoise.table.aggregates import COUNT
 from lessnoise.table.chosen import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 from lessnoise.table.measures import need, serves
+from lessnoise.table.sums_of_cells import workload_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from lessnoise.table.aggregates import Aggregate
 
 MOST_GROUPS = 1 << 26  # with private keys
-_FEWEST_CELLS = 32  # from so many on, a tree of counts has the better distribution function
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,13 @@ def make_plan(
             build = _ended if unknown and measure == selecting else _chosen if choosing else usual
             spent = ended if build is _ended else share  # all others are pure; the machine has the rest
             width = INTERVAL_CELLS if choosing else measure.width
-            built = build(measure, (groups * width,), changes, neighbours, epsilon * share, delta * spent)
+            asked = None if unknown or choosing else workload_of(measure, served, groups)
+            if asked is not None:
+                built = workload_mechanism(
+                    asked, epsilon=epsilon * share, delta=delta * share, changes=changes, neighbours=neighbours
+                )
+            else:
+                built = build(measure, (groups * width,), changes, neighbours, epsilon * share, delta * spent)
             choice = _choice(query, measure, served, unit, neighbours, epsilon * share) if choosing else None
             part = Part(measure, tuple(served), where, built, choice)
             parts.append(part.sized(MOST_GROUPS) if unknown else part)
@@ -247,10 +253,8 @@ def _resized(mechanism: Mechanism, size: int) -> Mechanism:
 def _best(
     measure: Measure, shape: tuple[int, ...], changes: Changes, neighbours: Neighbours, epsilon: float, delta: float
 ) -> Mechanism:
-    """The least noise; for a distribution function of many cells, a tree of counts."""
-    if measure.kind == "cells" and measure.width >= _FEWEST_CELLS:
-        size = changes.norm(1, math.prod(shape))
-        return hb(epsilon=epsilon, shape=shape, l1_sensitivity=size, neighbours=neighbours)
+    """The least noise."""
+    del measure
     return least_noise(epsilon=epsilon, delta=delta, shape=shape, changes=changes, neighbours=neighbours)
 
 

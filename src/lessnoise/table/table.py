@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._later import later
 from lessnoise.engines import check_read_again, engine_name
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
@@ -103,6 +104,25 @@ class Table:
         """Statistics of all rows."""
         return TableGroups(self, ()).aggregate(*aggregates)
 
+    def marginals(
+        self, *columns: Axis, order: int | None = None, sets: Sequence[Sequence[str]] | None = None
+    ) -> TableQuestion:
+        """Counts by every ``order`` of the columns, say by every pair, or by the listed ``sets`` of them.
+
+        Each column is an :class:`~lessnoise.Axis` with its public keys or cells. All tables come from one noisy table
+        of all columns, so that their totals agree; the noise is chosen for the tables that are asked.
+
+        >>> import lessnoise as ln
+        >>> people = Table({"sex": ["f", "m"] * 50, "smokes": ["yes", "no", "no", "no"] * 25, "age": [30, 40] * 50})
+        >>> axes = [ln.Axis("sex", keys=["f", "m"]), ln.Axis("smokes", keys=["yes", "no"])]
+        >>> ages = ln.Axis("age", bounds=(0, 100), bins=4)
+        >>> answer = people.marginals(*axes, ages, order=2).release(epsilon=1, delta=1e-6)
+        >>> len(answer.rows), answer.rows[0]["sex"], answer.rows[0]["age"]
+        (20, 'f', None)
+        """
+        asked: TableQuestion = later("marginals of a table")(self, columns, order, sets)
+        return asked
+
 
 def _keys_by_column(
     names: Sequence[str], columns: int, keys: Sequence[Any] | Mapping[str, Sequence[Any]] | None
@@ -164,6 +184,8 @@ class TableQuestion:
     table: Table
     axes: tuple[Axis | str, ...]
     aggregates: tuple[Aggregate, ...]
+
+    job: ClassVar[type[Job]] = Job
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -287,7 +309,7 @@ class TableQuestion:
             )
         if ledger is not None:
             ledger.check(together, partition=partition)
-        return Job(self, plan, together, guarantee, ledger, partition, generator)
+        return self.job(self, plan, together, guarantee, ledger, partition, generator)
 
     def description(self, query: Grouped | None = None) -> dict[str, Any]:
         """What was asked, of what, by which rules, and what was measured; plain values, ready for JSON."""

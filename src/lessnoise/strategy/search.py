@@ -1,0 +1,105 @@
+"""Strategies worth trying for a workload: for noise that goes by l1 norms of columns, or by l2 norms."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+from lessnoise import cache
+from lessnoise.errors import LessnoiseError
+from lessnoise.frozen_matrix import FrozenMatrix
+from lessnoise.strategy.base import Strategy, read_strategy
+from lessnoise.strategy.dense import Dense
+from lessnoise.strategy.gaussian import optimal_gaussian
+from lessnoise.strategy.laplace import laplace_strategies
+from lessnoise.strategy.marginal import is_marginals, marginal_strategies
+from lessnoise.strategy.optimise import optimise_p_identity
+from lessnoise.strategy.product import Product
+from lessnoise.strategy.simple import Cells, Total
+from lessnoise.strategy.toeplitz import toeplitz_strategies
+from lessnoise.workload import TOTAL, Block, Factor, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+L1, L2 = 1, 2
+_DENSE = 1024  # cells up to which a strategy may be any matrix
+_ROUNDS = 3  # through the axes, where the parts of a workload weigh each other
+_VERSION = 1
+
+
+def strategies(workload: Workload, order: int) -> Iterator[Strategy]:
+    """Candidates for noise that goes by the l1 or l2 norms of columns; those that took long are remembered."""
+    yield Cells(workload.shape)
+    if len(workload.shape) == 1:
+        yield from _line(workload, order)
+        return
+    yield _product(workload, order)
+    if is_marginals(workload):
+        yield from marginal_strategies(workload)
+
+
+def any_matrix(workload: Workload, order: int) -> Iterator[Strategy]:
+    """The best matrix that is found for a small table, where no structure is known to be as good; it takes long."""
+    several = len(workload.shape) > 1
+    known = several and len(workload.parts) == 1  # products of the best are the best
+    if workload.cells > _DENSE or known or is_marginals(workload) or (order == L1 and not several):
+        return
+    question = {"what": "matrix", "version": _VERSION, "order": order, "workload": workload.to_dict()}
+    stored = cache.load(question)
+    if stored is not None:
+        try:
+            found = read_strategy(stored)
+            if found.shape == workload.shape:
+                yield found
+                return
+        except LessnoiseError:  # damaged: found again
+            pass
+    if order == L2:
+        found = optimal_gaussian(workload)[0]
+    else:
+        found = Dense(FrozenMatrix(optimise_p_identity(workload.gram()).matrix()), workload.shape)
+    cache.save(question, found.to_dict())
+    yield found
+
+
+def _line(workload: Workload, order: int) -> Iterator[Strategy]:
+    """Along one axis."""
+    if all(factors[0].kind == TOTAL for _, factors in workload.terms()):
+        yield Total(workload.cells)
+    elif order == L1:
+        yield from laplace_strategies(workload)
+    else:
+        yield from toeplitz_strategies(workload)
+
+
+def _product(workload: Workload, order: int) -> Strategy:
+    """One strategy for each axis, in turns: what the others leave of each part of the workload is its weight here."""
+    terms = list(workload.terms())
+    axes = len(workload.shape)
+    traces = [[1.0] * axes for _ in terms]
+    chosen: list[Strategy] = [Cells((size,)) for size in workload.shape]
+    for _ in range(_ROUNDS if len(terms) > 1 else 1):
+        for axis in range(axes):
+            shares: dict[Factor, float] = {}
+            for (weight, factors), known in zip(terms, traces, strict=True):
+                share = weight * math.prod(known[other] for other in range(axes) if other != axis)
+                shares[factors[axis]] = shares.get(factors[axis], 0.0) + share
+            chosen[axis] = best_line(_weighed(shares), order)
+            for (_, factors), known in zip(terms, traces, strict=True):
+                known[axis] = float(chosen[axis].factor_trace(factors[axis]))  # type: ignore[attr-defined]
+    return Product(tuple(chosen))
+
+
+def _weighed(shares: dict[Factor, float]) -> Workload:
+    most = max(shares.values())
+    return Workload(tuple(Block((factor,), math.sqrt(share / most)) for factor, share in shares.items()))
+
+
+@functools.lru_cache(maxsize=64)
+def best_line(workload: Workload, order: int) -> Strategy:
+    """The strategy along one axis with the least error for noise of one norm."""
+    found: list[Strategy] = [Cells(workload.shape), *_line(workload, order)]
+    found += any_matrix(workload, order) if order == L2 else ()
+    return min(found, key=lambda each: each.norm(order) ** 2 * each.trace(workload))
