@@ -193,8 +193,11 @@ class Toeplitz(Strategy):
 
     def variances(self, questions: Array) -> Array:
         """||A^-T q||^2 for each question."""
-        found = correlated(questions / self._t, self._g) / self._r
-        return np.asarray((found * found).sum(axis=-1))
+        return np.asarray(np.square(self.spread(questions)).sum(axis=-1))
+
+    def spread(self, questions: Array) -> Array:
+        """A^-T q: with which weights what was measured answers each question."""
+        return np.asarray(correlated(questions / self._t, self._g) / self._r)
 
     def __str__(self) -> str:
         return f"Toeplitz matrix of {self.size} cells"
