@@ -32,10 +32,15 @@ import numpy as np
 
 from lessnoise.strategy.gaussian import DENSE_CELLS, dual_bound, optimal_bound
 from lessnoise.strategy.marginal import is_marginals, marginals_bound
+from lessnoise.strategy.toeplitz import toeplitz_for
 
 if TYPE_CHECKING:
+    from lessnoise._common import Array, IntArray
     from lessnoise.workload import Factor, Workload
 
+_FEW_CELLS = 512  # so many prefix sums or ranges have their optimum found
+_TRIDIAGONAL_CELLS = 8192
+_PLACES = 80
 _DOWN = 1.0 - 1e-12  # what the sums of closed forms may lose, and more
 
 
@@ -103,4 +108,39 @@ def _factor_bound(factor: Factor) -> float:
     if factor.kind in ("identity", "total"):
         return float(factor.size) if factor.kind == "identity" else 1.0
     known = _nuclear(factor) ** 2 / factor.size
+    if factor.kind in ("prefixes", "ranges") and _FEW_CELLS < factor.size <= _TRIDIAGONAL_CELLS:
+        return max(known, _sums_bound(factor))
     return max(known, optimal_bound(factor.gram())) if factor.size <= DENSE_CELLS else known
+
+
+def _sums_bound(factor: Factor) -> float:
+    """The bound of prefix sums or ranges for the v of a strategy that is nearly optimal; rounded down.
+
+    At the optimum, V = X diag(v) X, so v is the diagonal of X^-1 V X^-1: taken from a Toeplitz strategy at some cells,
+    and interpolated, as any v will do. The inverse of D V D is tridiagonal: its eigenvalues are few operations each.
+    """
+    from scipy.linalg import eigvalsh_tridiagonal
+
+    size, strategy = factor.size, toeplitz_for(factor)
+    near = np.unique(np.geomspace(1.0, size / 2.0, _PLACES).astype(np.int64)) - 1
+    places = np.union1d(near, size - 1 - near)
+    sums = np.cumsum(strategy.fit(strategy.spread(np.eye(size)[places])), axis=-1)  # W X^-1 e_j, for prefixes
+    squares = np.square(sums).sum(axis=-1)
+    ranges = factor.kind == "ranges"
+    chosen = (size + 1) * squares - np.square(sums.sum(axis=-1)) if ranges else squares
+    every = np.arange(size)
+    weights = np.exp(np.interp(_logit(every, size), _logit(places, size), np.log(chosen)))
+    weights /= weights.mean()
+    # V^-1 is the second difference, of ranges over n + 1; prefixes have a free end at the first cell.
+    diagonal = np.full(size, 2.0)
+    diagonal[0] = 2.0 if ranges else 1.0
+    eigenvalues = eigvalsh_tridiagonal(diagonal / weights, -1.0 / np.sqrt(weights[1:] * weights[:-1]))
+    margin = (
+        (size + 8.0) * 2.0**-52 * 4.0 / float(weights.min())
+    )  # of LAPACK's, and of rounded entries; norm <= 4/min v
+    roots = math.fsum(1.0 / np.sqrt(np.maximum(eigenvalues, 0.0) + margin))
+    return (size + 1.0 if ranges else 1.0) * roots**2 / math.fsum(weights) * _DOWN
+
+
+def _logit(places: IntArray, size: int) -> Array:
+    return np.asarray(np.log((places + 0.5) / (size - places - 0.5)))

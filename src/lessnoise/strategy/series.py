@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from lessnoise._common import Array
+    from numpy.typing import NDArray
+
+    from lessnoise._common import Array, IntArray
 
 UNIT = 2.0**-53
-_STAGE = 8.0  # roundings of an FFT's stage: Higham (2002), theorem 24.2, has 1 + 4 sqrt(2), with accurate twiddles
+PRECISE = np.longdouble if np.finfo(np.longdouble).nmant == 63 else np.float64  # 80 bits, where the processor has them
+_STAGE = 12.0  # roundings of an FFT's stage: a product with a twiddle off by 4 units in modulus, and an addition
 _FIRST_BLOCK = 128
+_NODES = (9, 13)  # of the interpolation of a panel
+_FIRST_PANEL = 32
+_ENOUGH = 1e-6  # relative difference of two interpolations that agree
 
 
 def power_series(power: float, size: int) -> Array:
@@ -42,21 +51,9 @@ def reciprocal(series: Array) -> Array:
     return found
 
 
-def _length(size: int) -> int:
-    return 1 << max(1, (2 * size - 1).bit_length())
-
-
-def blocks(size: int) -> Iterator[tuple[int, int]]:
-    """Places from 0 on, in blocks that double: scales may grow with the distance, and an FFT's errors with them."""
-    start, stop = 0, _FIRST_BLOCK
-    while start < size:
-        yield start, min(stop, size)
-        start, stop = stop, 2 * stop
-
-
-def convolved(values: Array, series: Array) -> Array:
+def convolved(values: NDArray[Any], series: NDArray[Any]) -> NDArray[Any]:
     """sum_k c_(i-k) x_k along the last axis: for a block of places, by FFT of what comes before its end."""
-    found = np.empty(values.shape)
+    found = np.empty_like(values)
     for start, stop in blocks(len(series)):
         found[..., start:stop] = _product(values[..., :stop], series[:stop])[..., start:]
     return found
@@ -64,14 +61,51 @@ def convolved(values: Array, series: Array) -> Array:
 
 def correlated(values: Array, series: Array) -> Array:
     """sum_k c_(k-i) x_k along the last axis, the transpose: for a block, by FFT of what comes after its start."""
-    found = np.empty(values.shape)
-    for start, stop in blocks(len(series)):
+    found = np.empty_like(values)
+    for start, stop in later_blocks(len(series)):
         turned = _product(values[..., start:][..., ::-1], series[: len(series) - start])
         found[..., start:stop] = turned[..., ::-1][..., : stop - start]
     return found
 
 
-def _product(values: Array, series: Array) -> Array:
+def blocks(size: int) -> Iterator[tuple[int, int]]:
+    """Places from 0 on, in blocks that grow: scales may fall from the first on, and an FFT's errors with them."""
+    start, stop = 0, _FIRST_BLOCK
+    while start < size:
+        yield start, min(stop, size)
+        start, stop = stop, 4 * stop
+
+
+def later_blocks(size: int) -> Iterator[tuple[int, int]]:
+    """Blocks that grow from either end, as scales may fall towards both."""
+    start, stop = 0, _FIRST_BLOCK
+    while stop < size // 2:
+        yield start, stop
+        start, stop = stop, 8 * stop
+    while start < size:
+        stop = size if size - start <= _FIRST_BLOCK else (max(start, size // 2 - 1) + size + 1) // 2
+        yield start, stop
+        start = stop
+
+
+def rounding(series: NDArray[Any], values: NDArray[Any]) -> float:
+    """How far a convolution by FFT can be off, in the numbers of the values' precision.
+
+    In an FFT of length 2^L, with e the error of a stage, every term is multiplied by 1 + d, |d| <= L e, on its way to a
+    result (Higham, 2002, section 24.1): x^ is off by L e ||x||_1 at most everywhere, and c^ by L e sqrt(2^L) ||c||_2 in
+    the l2 norm. With |x^| <= ||x||_1, both errors and that of the inverse are at most L e ||c||_2 ||x||_1 there.
+    """
+    unit = float(np.finfo(values.dtype).eps) / 2.0
+    stages = _length(len(series)).bit_length() - 1
+    sizes = float(np.linalg.norm(series.astype(np.float64))) * float(np.abs(values).sum(axis=-1).max())
+    return 1.01 * unit * (3.0 * _STAGE * stages + 8.0) * sizes
+
+
+def _length(size: int) -> int:
+    return 1 << max(1, (2 * size - 1).bit_length())
+
+
+def _product(values: NDArray[Any], series: NDArray[Any]) -> NDArray[Any]:
     from scipy import fft
 
     size = len(series)
@@ -79,14 +113,46 @@ def _product(values: Array, series: Array) -> Array:
     return np.asarray(fft.irfft(spectrum, _length(size))[..., :size])
 
 
-def rounding(series: Array, values: Array) -> float:
-    """How far a convolution by FFT can be off, with a rounding of each value before and one of each result after.
+# Sums of smooth functions.
 
-    An FFT of length 2^L is off by L e in the l2 norm, relative to its result, e the error of a stage (Higham, theorem
-    24.2). With c^ and x^ the transforms and |c^| <= ||c||_1, the error of c^ x^ is at most sqrt(2^L) times
-    L e (||c||_2 ||x||_1 + ||c||_1 ||x||_2), and the inverse adds L e ||c||_2 ||x||_1 of its own.
+
+def smooth_sum(values: Callable[[IntArray], Array], size: int) -> float:
+    """The sum of values(0), ..., values(size - 1), smooth in the logarithms of the distances from both ends.
+
+    Panels that double in length from either end are interpolated by polynomials; if two degrees do not agree, nor does
+    the function with what is assumed, and all values are added.
     """
-    stages = _length(len(series)).bit_length() - 1
-    first = float(np.linalg.norm(series)) * float(np.abs(values).sum(axis=-1).max())
-    second = float(np.abs(series).sum()) * float(np.linalg.norm(values, axis=-1).max())
-    return 1.01 * UNIT * (_STAGE * stages * (2.0 * first + second) + 8.0 * first)
+    if size > 4 * _NODES[0] * math.log2(size):
+        coarse, fine = (float(weights @ values(places)) for places, weights in (_nodes(size, n) for n in _NODES))
+        if abs(coarse - fine) <= _ENOUGH * abs(fine):
+            return fine
+    return math.fsum(values(np.arange(size)))
+
+
+@functools.lru_cache(maxsize=16)
+def _nodes(size: int, degree: int) -> tuple[IntArray, Array]:
+    ends, length = [0], _FIRST_PANEL
+    while ends[-1] + length < size // 2:
+        ends.append(ends[-1] + length)
+        length = ends[-1]
+    ends = [*ends, size // 2]
+    ends += [size - end for end in ends[-2::-1]]
+    places, weights = [], []
+    for start, stop in itertools.pairwise(ends):
+        inside = np.arange(start, stop)
+        nodes = inside
+        if len(inside) > 2 * degree and 0 < start < stop < size:  # the ends are added one by one
+            chebyshev = -np.cos((np.arange(degree) + 0.5) * math.pi / degree)
+            nodes = np.unique(np.rint(start + (stop - 1 - start) * (chebyshev + 1.0) / 2.0).astype(np.int64))
+        places.append(nodes)
+        if len(nodes) == len(inside):
+            weights.append(np.ones(len(nodes)))
+            continue
+        basis = np.polynomial.chebyshev.chebvander(_to_unit(nodes, start, stop), len(nodes) - 1)
+        sums = np.polynomial.chebyshev.chebvander(_to_unit(inside, start, stop), len(nodes) - 1).sum(axis=0)
+        weights.append(np.linalg.solve(basis.T, sums))
+    return np.concatenate(places), np.concatenate(weights)
+
+
+def _to_unit(places: IntArray, start: int, stop: int) -> Array:
+    return np.asarray(2.0 * (places - start) / (stop - 1 - start) - 1.0)

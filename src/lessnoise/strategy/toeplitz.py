@@ -10,7 +10,6 @@ O(n log n) operations, by FFT.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,20 +21,19 @@ from lessnoise import validation
 from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
+from lessnoise.strategy import series
 from lessnoise.strategy.base import Strategy
-from lessnoise.strategy.series import UNIT, blocks, convolved, correlated, power_series, reciprocal, rounding
+from lessnoise.strategy.series import PRECISE, UNIT, blocks, convolved, correlated, power_series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from lessnoise._common import Array, IntArray
     from lessnoise.workload import Factor, Workload
 
+_DIRECT = 1024  # up to so many cells, the matrix is multiplied
 _BAND = 64  # so many coefficients are a recursion
 _ALL_COLUMNS = 256  # up to so many cells, every column is listed
-_NODES = (9, 13)  # of the interpolation of a panel
-_FIRST_PANEL = 32
-_ENOUGH = 1e-6  # relative difference of two interpolations that agree
 
 
 @dataclass(frozen=True)
@@ -95,25 +93,50 @@ class Toeplitz(Strategy):
     @functools.cached_property
     def _g(self) -> Array:
         """The coefficients of 1/c(x)."""
-        return reciprocal(self._c)
+        return series.reciprocal(self._c)
 
     @property
     def _constant(self) -> bool:
         return self.row_scales is None and self.column_scales is None
 
+    @functools.cached_property
+    def _matrix(self) -> Array:
+        from scipy.linalg import toeplitz
+
+        return np.asarray(self._r[:, np.newaxis] * toeplitz(self._c, np.zeros(self.size)) * self._t)
+
+    @property
+    def roundings(self) -> float:
+        """How often an entry of A x is rounded, relative to the sum of the sizes of its terms; none for long FFTs."""
+        if self.size > _DIRECT:
+            raise AttributeError("roundings")
+        return self.size + 3.0
+
     def measure(self, table: Array) -> Array:
-        """A x, as floats."""
-        return self._r * convolved(self._t * table, self._c)
+        """A x, as floats: by the matrix for up to 1,024 cells, else by FFT in the longest floats."""
+        if self.size <= _DIRECT:
+            return np.asarray(table @ self._matrix.T)
+        found = convolved(np.multiply(self._t, table, dtype=PRECISE), self._c.astype(PRECISE))
+        return np.asarray(self._r * found).astype(np.float64)
 
     def error(self, table: Array) -> float:
-        """A proved bound of the rounding of the FFTs and products."""
-        weighed = np.abs(self._t * table)
-        if not weighed.any():
-            return 0.0
-        return max(
-            float(self._r[start:stop].max()) * rounding(self._c[:stop], weighed[..., :stop])
-            for start, stop in blocks(self.size)
-        )
+        """A proved bound of the rounding of sums, or of FFTs and of their results."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.size <= _DIRECT:
+                sizes = float(np.max(np.abs(table) @ np.abs(self._matrix.T), initial=0.0))
+                found = 1.01 * self.roundings * (UNIT * sizes + math.ulp(0.0))
+            else:
+                found = 1.01 * self._fft_error(np.multiply(self._t, np.abs(table), dtype=PRECISE)) + math.ulp(0.0)
+        return found if math.isfinite(found) else math.inf
+
+    def _fft_error(self, weighed: Any) -> float:  # noqa: ANN401
+        largest, found = float(np.abs(self._c).max()), 0.0
+        for start, stop in blocks(self.size):
+            before = weighed[..., :stop]
+            scale = float(self._r[start:stop].max())
+            result = largest * float(before.sum(axis=-1).max())  # no entry of C diag(t) x is larger
+            found = max(found, scale * (series.rounding(self._c[:stop], before) + UNIT * result))
+        return found
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x: sums of products of whole numbers times powers of two."""
@@ -153,16 +176,7 @@ class Toeplitz(Strategy):
 
     def norm(self, order: int) -> float:
         """The largest l1 or l2 norm of a column, rounded up: sums by FFT, with their proved rounding."""
-        powers = np.abs(self._c) ** order
-        if self._constant:
-            largest = math.fsum(powers) * (1.0 + 4.0 * UNIT)
-        else:
-            rows = self._r**order
-            sums = correlated(rows, powers)
-            for start, stop in blocks(self.size):
-                sums[start:stop] += rounding(powers[: self.size - start], rows[start:])
-            largest = float((sums * self._t**order).max()) * (1.0 + 16.0 * UNIT)
-        return math.nextafter(largest if order == 1 else math.sqrt(largest), math.inf)
+        return _norm(self, order)
 
     def trace(self, workload: Workload) -> float:
         """tr(W^T W (A^T A)^-1)."""
@@ -175,16 +189,15 @@ class Toeplitz(Strategy):
         >>> Toeplitz(2, FrozenMatrix([[1.0, 1.0]])).factor_trace(Factor("identity", 2))  # A^-1 = [[1, 0], [-1, 1]]
         3.0
         """
-        if factor.kind in ("prefixes", "ranges"):
-            return _sums_trace(self._g, self._r, 1.0 / self._t, factor.kind == "ranges", self._constant)
-        if factor.kind == "identity":
-            return float(correlated(self._t**-2.0, self._g**2) @ self._r**-2.0)
-        return math.fsum(self.variances(factor.matrix()))
+        return _factor_trace(self, factor)
 
     def variances(self, questions: Array) -> Array:
         """||A^-T q||^2 for each question."""
-        found = correlated(questions / self._t, self._g) / self._r
-        return np.asarray((found * found).sum(axis=-1))
+        return np.asarray(np.square(self.spread(questions)).sum(axis=-1))
+
+    def spread(self, questions: Array) -> Array:
+        """A^-T q: with which weights what was measured answers each question."""
+        return np.asarray(correlated(questions / self._t, self._g) / self._r)
 
     def __str__(self) -> str:
         return f"Toeplitz matrix of {self.size} cells"
@@ -261,6 +274,8 @@ _SHAPES = {
         (0.507, -0.771, -0.678, 0.254, -2.369),
         (0.504, -0.771, -1.029, 0.253, -2.897),
         (0.503, -0.767, -1.463, 0.249, -3.364),
+        (0.502, -0.764, -1.572, 0.245, -3.221),
+        (0.502, -0.760, -1.602, 0.241, -3.134),
     ),
 }
 
@@ -283,7 +298,31 @@ def _scales(power: float, shape: list[float], size: int) -> tuple[Array, Array]:
     return rows, np.sqrt(correlated(rows * rows, power_series(-power, size) ** 2))
 
 
+@functools.lru_cache(maxsize=16)
+def _norm(strategy: Toeplitz, order: int) -> float:
+    powers = np.abs(strategy._c) ** order
+    if strategy._constant:
+        largest = math.fsum(powers) * (1.0 + 4.0 * UNIT)
+    else:
+        rows = strategy._r**order
+        sums = correlated(rows, powers)
+        for start, stop in series.later_blocks(strategy.size):
+            sums[start:stop] += series.rounding(powers[: strategy.size - start], rows[start:])
+        largest = float((sums * strategy._t**order).max()) * (1.0 + 16.0 * UNIT)
+    return math.nextafter(largest if order == 1 else math.sqrt(largest), math.inf)
+
+
 # Traces.
+
+
+@functools.lru_cache(maxsize=16)
+def _factor_trace(strategy: Toeplitz, factor: Factor) -> float:
+    g, r, t = strategy._g, strategy._r, strategy._t
+    if factor.kind in ("prefixes", "ranges"):
+        return _sums_trace(g, r, 1.0 / t, factor.kind == "ranges", strategy._constant)
+    if factor.kind == "identity":
+        return float(correlated(t**-2.0, g**2) @ r**-2.0)
+    return math.fsum(strategy.variances(factor.matrix()))
 
 
 def _sums_trace(g: Array, rows: Array, norms: Array, ranges: bool, constant: bool = False) -> float:
@@ -306,49 +345,7 @@ def _sums_trace(g: Array, rows: Array, norms: Array, ranges: bool, constant: boo
             found[index] = (size + 1) * squares - float(sums.sum()) ** 2 if ranges else squares
         return found / rows[places] ** 2
 
-    return _smooth_sum(columns, size)
-
-
-def _smooth_sum(values: Callable[[IntArray], Array], size: int) -> float:
-    """The sum of values(0), ..., values(size - 1), smooth in the logarithms of the distances from both ends.
-
-    Panels that double in length from either end are interpolated by polynomials; if two degrees do not agree, nor does
-    the function with what is assumed, and all values are added.
-    """
-    if size > 4 * _NODES[0] * math.log2(size):
-        coarse, fine = (float(weights @ values(places)) for places, weights in (_nodes(size, n) for n in _NODES))
-        if abs(coarse - fine) <= _ENOUGH * abs(fine):
-            return fine
-    return math.fsum(values(np.arange(size)))
-
-
-@functools.lru_cache(maxsize=16)
-def _nodes(size: int, degree: int) -> tuple[IntArray, Array]:
-    ends, length = [0], _FIRST_PANEL
-    while ends[-1] + length < size // 2:
-        ends.append(ends[-1] + length)
-        length = ends[-1]
-    ends = [*ends, size // 2]
-    ends += [size - end for end in ends[-2::-1]]
-    places, weights = [], []
-    for start, stop in itertools.pairwise(ends):
-        inside = np.arange(start, stop)
-        nodes = inside
-        if len(inside) > 2 * degree and 0 < start < stop < size:  # the ends are added one by one
-            chebyshev = -np.cos((np.arange(degree) + 0.5) * math.pi / degree)
-            nodes = np.unique(np.rint(start + (stop - 1 - start) * (chebyshev + 1.0) / 2.0).astype(np.int64))
-        places.append(nodes)
-        if len(nodes) == len(inside):
-            weights.append(np.ones(len(nodes)))
-            continue
-        basis = np.polynomial.chebyshev.chebvander(_to_unit(nodes, start, stop), len(nodes) - 1)
-        sums = np.polynomial.chebyshev.chebvander(_to_unit(inside, start, stop), len(nodes) - 1).sum(axis=0)
-        weights.append(np.linalg.solve(basis.T, sums))
-    return np.concatenate(places), np.concatenate(weights)
-
-
-def _to_unit(places: IntArray, start: int, stop: int) -> Array:
-    return np.asarray(2.0 * (places - start) / (stop - 1 - start) - 1.0)
+    return series.smooth_sum(columns, size)
 
 
 def _whole(values: Array) -> tuple[list[int], int]:

@@ -70,6 +70,7 @@ def test_gains_over_the_same_noise_on_every_marginal(sizes, order, gain):
     assert independent / (residuals.norm(2) ** 2 * residuals.trace(workload)) == pytest.approx(gain, abs=0.005)
 
 
+@pytest.mark.slow
 def test_twenty_attributes():
     workload = marginals([2] * 20, order=2)
     strategy = next(iter(marginal_strategies(workload)))

@@ -84,7 +84,7 @@ def test_errors_are_near_the_least_of_gaussian_noise(kind, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "size"), [("prefixes", 1024), ("ranges", 1024), ("prefixes", 700), ("ranges", 900)])
+@pytest.mark.parametrize(("kind", "size"), [("prefixes", 1024), ("ranges", 1024), ("prefixes", 3000), ("ranges", 3000)])
 def test_errors_are_near_the_least_of_gaussian_noise_for_many_cells(kind, size):
     near(kind, size)
 
@@ -94,7 +94,7 @@ def near(kind, size):
     strategy = toeplitz_for(factor)
     error = strategy.norm(2) ** 2 * strategy.factor_trace(factor)
     bound = gaussian_bound(prefixes(size) if kind == "prefixes" else ranges(size))
-    assert bound <= error <= 1.002 * bound
+    assert bound <= error <= (1.002 if size <= 512 else 1.003) * bound
     if (kind, size) in TABLE:
         assert GAUSSIAN**2 * error / factor.queries == pytest.approx(TABLE[kind, size], rel=0.002)
 
