@@ -63,6 +63,8 @@ class Moves:
 
     def scaled(self, factor: float) -> Moves:
         """Every size multiplied, and rounded up."""
+        if factor == 1.0:
+            return self
         return Moves.counted((round_up(Fraction(size) * Fraction(factor)), count) for size, count in self.sizes)
 
     def majorizes(self, other: Moves) -> bool:

@@ -32,7 +32,7 @@ class Dense(Strategy):
     """Every row of a matrix is measured. ``table`` is the shape of the table; by default it is a line.
 
     >>> pair = Dense(FrozenMatrix([[1, 0], [0, 1], [1, 1]]))
-    >>> pair.measure(np.array([2.0, 3.0])).tolist(), pair.fit(np.array([2.0, 3.0, 8.0])).tolist()
+    >>> pair.measure(np.array([2.0, 3.0])).tolist(), pair.fit(np.array([2.0, 3.0, 8.0])).round(9).tolist()
     ([2.0, 3.0, 5.0], [3.0, 4.0])
     """
 

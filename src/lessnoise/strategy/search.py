@@ -89,7 +89,7 @@ def _product(workload: Workload, order: int) -> Strategy:
             chosen[axis] = best_line(_weighed(shares), order)
             for (_, factors), known in zip(terms, traces, strict=True):
                 known[axis] = float(chosen[axis].factor_trace(factors[axis]))  # type: ignore[attr-defined]
-    return Product(tuple(chosen))
+    return Cells(workload.shape) if all(isinstance(axis, Cells) for axis in chosen) else Product(tuple(chosen))
 
 
 def _weighed(shares: dict[Factor, float]) -> Workload:

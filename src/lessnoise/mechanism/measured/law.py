@@ -156,6 +156,7 @@ def _(law: Measured, dimension: int, sensitivity: float, epsilon: float, toleran
     return Bracket(min(lower, upper), upper)
 
 
+@functools.lru_cache(maxsize=16)
 def moves_of(law: Measured, sensitivity: float) -> tuple[tuple[Moves, ...], Moves | None]:
     """Moves of the answers that changes of the table make; and one that majorizes all, if those are not all."""
     columns, above = columns_of(law.strategy)
