@@ -76,4 +76,4 @@ def product_error(table: Array, sizes: Array, unit_of_entries: int, roundings: i
     if lowest >= -1074 and math.frexp(1.01 * most)[1] <= 53 + lowest:
         return 0.0
     # |fl(a . x) - a . x| <= k u/(1 - k u) |a| . |x|, in any order of summation (Higham 2002, section 3.1); u = 2^-53.
-    return 1.02 * roundings * _HALF_STEP * most + (table.shape[-1] + 1) * _LEAST
+    return 1.02 * roundings * _HALF_STEP * most + (int(table.shape[-1]) + 1) * _LEAST

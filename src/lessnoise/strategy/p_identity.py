@@ -111,7 +111,9 @@ class PIdentity(Strategy):
 
     def error(self, table: Array) -> float:
         """How far an entry of ``measure(table)`` may be from A x; 0 if it is exact, as sums of counts are."""
-        return product_error(table, self.measure(np.abs(table)), self.unit, self.roundings())
+        with np.errstate(over="ignore"):
+            sizes = self.measure(np.abs(table))
+        return product_error(table, sizes, self.unit, self.roundings())
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as the real number that it is."""
