@@ -10,14 +10,13 @@ from lessnoise import cache
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import Deviations
 from lessnoise.strategy.base import Strategy, read_strategy
-from lessnoise.strategy.optimise import optimise_blocks, optimise_hats, optimise_nested, optimise_p_identity
+from lessnoise.strategy.optimise import optimise_blocks, optimise_hats, optimise_p_identity
 from lessnoise.strategy.p_identity import PIdentity
 from lessnoise.strategy.squares import lines_of, squares_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lessnoise.strategy.squares import Line
     from lessnoise.workload import Workload
 
 VERSION = 1  # of the methods below; another one forgets what was found
@@ -62,7 +61,7 @@ def _remembered(workload: Workload, method: str) -> Strategy:
     elif method == "hats":
         found = optimise_hats(line, workload.cells, _step(workload.cells), steps=400 if workload.cells <= 2048 else 200)
     else:
-        found = _blocks(line, workload.cells)
+        found = optimise_blocks(line, workload.cells, 1000 if workload.cells <= 200_000 else 4000)
     cache.save(question, found.to_dict())
     return found
 
@@ -70,10 +69,3 @@ def _remembered(workload: Workload, method: str) -> Strategy:
 def _step(size: int) -> int:
     """Cells between two nodes: 16 or 20 are best, and more than 320 nodes take too long."""
     return max(16 if size <= 1024 else 20, -(-size // 320))
-
-
-def _blocks(line: Line, size: int) -> Strategy:
-    """The best of some numbers of blocks."""
-    root = round(size**0.5)
-    found = [optimise_nested(line, size, root), optimise_blocks(line, size, 2000)]
-    return min(found, key=lambda each: each.line_trace(line))

@@ -117,7 +117,7 @@ def optimise_blocks(line: Line, size: int, width: int, step: int = 20, steps: in
     mean[0, 0] -= (1.0 - left) * (mean[0, 0] + mean[0, 1] * (width - 1.0))  # the entry of the first and the last cell
     hats = optimise_hats(Line(mean, line.own), width, step, steps=steps)
     found = []
-    for share in (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85):
+    for share in (0.65, 0.7, 0.75, 0.8, 0.85) if blocks <= 60 else (0.7, 0.75):
         fine = Hats(width, step, hats.heights, math.floor(share * 1024.0) / 1024.0)
         trial = Nested(PIdentity(Deviations.constant(1.0, blocks)), fine, size)
         known, asked = 1.0 / trial.spreads, trial.coarse_squares(line)
@@ -128,7 +128,7 @@ def optimise_blocks(line: Line, size: int, width: int, step: int = 20, steps: in
 
 def default_rows(size: int) -> int:
     """P for so many cells."""
-    return max(1, round(0.5 * float(size) ** 0.7))
+    return max(1, round(0.5 * math.pow(size, 0.7)))
 
 
 def start(size: int, rows: int, seed: int) -> Array:

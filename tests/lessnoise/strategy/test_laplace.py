@@ -124,12 +124,12 @@ def test_weights_of_levels_and_nested_sums_help(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["prefixes", "ranges"])
 def test_many_cells_are_nested(kind):
-    asked = _asked(kind, 7001)
+    asked = _asked(kind, 13001)
     found = next(laplace_strategies(asked))
     assert isinstance(found, Nested)
     assert found.norm(1) == 1.0
-    assert _error(found, asked) < 0.9 * min(_error(tree(7001, branching), asked) for branching in (8, 10, 16, 18))
-    counts = np.random.default_rng(2).integers(0, 1000, 7001).astype(float)
+    assert _error(found, asked) < 0.9 * min(_error(tree(13001, branching), asked) for branching in (8, 10, 16, 18))
+    counts = np.random.default_rng(2).integers(0, 1000, 13001).astype(float)
     np.testing.assert_allclose(found.fit(found.measure(counts)), counts, atol=1e-6)
 
 
