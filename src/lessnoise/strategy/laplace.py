@@ -61,7 +61,7 @@ def _remembered(workload: Workload, method: str) -> Strategy:
     elif method == "hats":
         found = optimise_hats(line, workload.cells, _step(workload.cells), steps=400 if workload.cells <= 2048 else 200)
     else:
-        found = optimise_blocks(line, workload.cells, 1000 if workload.cells <= 200_000 else 4000)
+        found = optimise_blocks(line, workload.cells, 1000 if workload.cells <= 200_000 else 2000)
     cache.save(question, found.to_dict())
     return found
 

@@ -121,7 +121,7 @@ def optimise_blocks(line: Line, size: int, width: int, step: int = 20, steps: in
         fine = Hats(width, step, hats.heights, math.floor(share * 1024.0) / 1024.0)
         trial = Nested(PIdentity(Deviations.constant(1.0, blocks)), fine, size)
         known, asked = 1.0 / trial.spreads, trial.coarse_squares(line)
-        coarse = optimise_p_identity(asked, steps=steps // 2, length=1.0 - fine.length, known=known)
+        coarse = optimise_p_identity(asked, steps=steps // 3, length=1.0 - fine.length, known=known)
         found.append(Nested(coarse, fine, size))
     return min(found, key=lambda each: each.line_trace(line))
 
