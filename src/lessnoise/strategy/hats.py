@@ -186,11 +186,16 @@ class Hats(Strategy):
         """How often a term of an entry of :meth:`measure` is rounded, at most."""
         return 2 * self.step + self._grid.nodes + 5
 
+    @property
+    def gain(self) -> float:
+        """The most by which a product in :meth:`measure` is multiplied again."""
+        return max(1.0, float(self.heights.array.max()))
+
     def error(self, table: Array) -> float:
         """How far an entry of ``measure(table)`` may be from A x."""
         with np.errstate(over="ignore"):
             sizes = self.measure(np.abs(table))
-        return product_error(table, sizes, self.unit, self.roundings())
+        return product_error(table, sizes, self.unit, self.roundings(), self.gain)
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as the real number that it is."""

@@ -146,6 +146,11 @@ class Nested(Strategy):
         fine = self.fine.roundings(exact_sums) if isinstance(self.fine, Nested) else self.fine.roundings()
         return max(fine, self.coarse.roundings() + (0 if exact_sums else self.fine.size))
 
+    @property
+    def gain(self) -> float:
+        """The most by which a product in :meth:`measure` is multiplied again."""
+        return self.fine.gain
+
     def error(self, table: Array) -> float:
         """How far an entry of ``measure(table)`` may be from A x; 0 if it is exact, as sums of counts are."""
         sizes = np.abs(table)
@@ -153,7 +158,7 @@ class Nested(Strategy):
         with np.errstate(over="ignore", invalid="ignore"):
             most, measured = float(1.01 * sizes.sum(axis=-1).max()), self.measure(sizes)
             exact_sums = lowest is not None and most <= float(np.ldexp(1.0, 53 + lowest))
-        return product_error(table, measured, self.unit, self.roundings(exact_sums))
+        return product_error(table, measured, self.unit, self.roundings(exact_sums), self.gain)
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as the real number that it is."""

@@ -39,6 +39,7 @@ STRATEGIES = {
     "hats": _hats(12, 4, 2, 15),
     "hats on uneven blocks": _hats(11, 4, 1, 16),
     "hats alone": _hats(9, 2, 0, 17),
+    "high hats": Hats(9, 4, FrozenMatrix(np.full((2, 4), 50.0))),
     "blocks of hats": Nested(_some(3, 1, 18), _hats(8, 3, 1, 19), 19),
     "whole tree": tree(13, 3),
     "weighted tree": tree(11, 2, [0.5, 0.25, 0.125, 0.3]),
@@ -206,3 +207,12 @@ def test_bad_input_is_refused():
         _some(7, 1, 0).trace(workload.prefixes(5))
     with pytest.raises(ln.InvalidInput, match="are not 2 numbers"):
         tree(4, 2, [1.0])
+
+
+def test_subnormal_products_under_high_hats_stay_within_the_bound():
+    strategy = Hats(9, 4, FrozenMatrix(np.full((2, 4), 1e4)))
+    table = np.resize(np.array([5e-324, 1e-310, -2e-320, 3e-323]), 9)
+    bound, measured = Fraction(strategy.error(table)), strategy.measure(table)
+    assert all(
+        abs(Fraction(float(measured[row])) - strategy.exact(table, row)) <= bound for row in range(strategy.rows)
+    )
