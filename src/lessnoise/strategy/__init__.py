@@ -4,6 +4,7 @@ from lessnoise.strategy.base import Strategy, majorant, read_strategy
 from lessnoise.strategy.bounds import gaussian_bound, singular_value_bound
 from lessnoise.strategy.dense import Dense
 from lessnoise.strategy.gaussian import optimal_gaussian
+from lessnoise.strategy.hats import Hats
 from lessnoise.strategy.laplace import laplace_strategies
 from lessnoise.strategy.marginal import is_marginals, marginal_strategies
 from lessnoise.strategy.nested import Nested
@@ -21,6 +22,7 @@ __all__ = [
     "L2",
     "Cells",
     "Dense",
+    "Hats",
     "Nested",
     "PIdentity",
     "Product",

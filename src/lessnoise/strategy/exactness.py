@@ -54,11 +54,12 @@ def unit(values: Array) -> int | None:
     return int((exponents - 53 + lowest).min())
 
 
-def product_error(table: Array, sizes: Array, unit_of_entries: int, roundings: int) -> float:
+def product_error(table: Array, sizes: Array, unit_of_entries: int, roundings: int, gain: float = 1.0) -> float:
     """How far an entry of A x can be off, if each of its terms is rounded so often; 0 if no sum needs a rounding.
 
     ``sizes`` is |A| |x|, computed with as many roundings. A is a multiple of 2^unit_of_entries, so that all sums of
-    products are multiples of a power of two, and exact below 2^53 of it.
+    products are multiples of a power of two, and exact below 2^53 of it. ``gain`` is the most by which a product that
+    was rounded to a subnormal number is multiplied later.
 
     >>> ones = np.ones(2)
     >>> product_error(3.0 * ones, 6.0 * ones, 0, 2)
@@ -76,4 +77,4 @@ def product_error(table: Array, sizes: Array, unit_of_entries: int, roundings: i
     if lowest >= -1074 and math.frexp(1.01 * most)[1] <= 53 + lowest:
         return 0.0
     # |fl(a . x) - a . x| <= k u/(1 - k u) |a| . |x|, in any order of summation (Higham 2002, section 3.1); u = 2^-53.
-    return 1.02 * roundings * _HALF_STEP * most + (table.shape[-1] + 1) * _LEAST
+    return 1.02 * roundings * _HALF_STEP * most + 2.0 * gain * (int(table.shape[-1]) + 1) * _LEAST

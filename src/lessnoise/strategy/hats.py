@@ -1,4 +1,4 @@
-"""Every cell, and weighted sums under hats: A = [I; T H] diag(e), where a row of H rises to 1 at its node and falls again.
+"""Every cell, and weighted sums under hats: A = [I; T H] diag(e), where a row of H rises to 1 at a node and falls.
 
 The best p-identity strategies for prefixes and ranges are smooth and overlap: rows that are straight lines between
 nodes, ``step`` cells apart, lose almost nothing to them. The hats add up to 1 in every cell. T = [diag(a); B] has a row
@@ -140,9 +140,9 @@ class Hats(Strategy):
     @functools.cached_property
     def unit(self) -> int:
         """All entries of A are multiples of 2 to this power."""
-        units = [unit(self._scales), unit(self._scales * np.ones(self.size))]
-        heights = unit(self.heights.array)
-        return min(each for each in units if each is not None) + (0 if heights is None else min(0, heights - 30))
+        cells, heights = unit(self._scales), unit(self.heights.array)
+        assert cells is not None
+        return cells if heights is None else cells + min(0, heights - 30)  # hats are multiples of 2^-30
 
     @functools.cached_property
     def _grid(self) -> Grid:
@@ -186,9 +186,16 @@ class Hats(Strategy):
         """How often a term of an entry of :meth:`measure` is rounded, at most."""
         return 2 * self.step + self._grid.nodes + 5
 
+    @property
+    def gain(self) -> float:
+        """The most by which a product in :meth:`measure` is multiplied again."""
+        return max(1.0, float(self.heights.array.max()))
+
     def error(self, table: Array) -> float:
         """How far an entry of ``measure(table)`` may be from A x."""
-        return product_error(table, self.measure(np.abs(table)), self.unit, self.roundings())
+        with np.errstate(over="ignore"):
+            sizes = self.measure(np.abs(table))
+        return product_error(table, sizes, self.unit, self.roundings(), self.gain)
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as the real number that it is."""
@@ -224,8 +231,7 @@ class Hats(Strategy):
     def restricted(self, size: int) -> Hats:
         """The first cells alone."""
         heights = self.heights.array[:, : -(-size // self.step) + 1]
-        kept = heights.any(axis=1)
-        kept[0] = True
+        kept = [0, *(np.flatnonzero(heights[1:].any(axis=1)) + 1)]
         return self if size == self.size else Hats(size, self.step, FrozenMatrix(heights[kept]), self.length)
 
     def columns(self) -> list[Moves]:
@@ -290,46 +296,3 @@ class Hats(Strategy):
         given = validation.fields(values, ("kind", "size", "step", "length", "heights"), "strategy")
         validation.choice("strategy kind", given["kind"], [cls.kind])
         return cls(given["size"], given["step"], FrozenMatrix.from_dict(given["heights"], "heights"), given["length"])
-
-
-def hats_loss(line: Line, size: int, step: int, rows: int) -> tuple[Any, int]:
-    """tr(G X^-1) with columns of sum 1 and its slope, over the entries of a and B; and how many these are.
-
-    With S = diag(sigma), K = H S G S H^T and fixed sigma the slope in T is -2 T Z K Z^T, and that in sigma_j is
-    2 (G_jj sigma_j - (H^T Q Z H S G)_jj); sigma = 1 + H^T (column sums of T).
-    """
-    grid = Grid(size, step)
-    gram, nodes, c = grid.gram(), grid.nodes, line.coefficients
-    own = line.over(size).diagonal
-    scale = 1.0 / float(own.sum())
-    z = grid.places[:, 0, :]
-    early = np.stack([c[0, 0] + c[0, 1] * z, c[1, 0] + c[1, 1] * z], axis=-1)  # C (1, z)^T
-    late = np.stack([c[0, 0] + c[1, 0] * z, c[0, 1] + c[1, 1] * z], axis=-1)  # (1, z) C
-
-    def loss(flat: Array) -> tuple[float, Array]:
-        heights = flat.reshape(rows + 1, nodes)
-        sigma = 1.0 + grid.up(heights.sum(axis=0))
-        squares, inside, moments = grid.squares(line, sigma)
-        q = heights[1:].T @ heights[1:] + np.diag(heights[0] ** 2)
-        inverse = np.linalg.inv(np.eye(nodes) + gram @ q)  # Z
-        core = q @ inverse
-        total = float((own * sigma**2).sum()) - float(np.vdot(core, squares))
-        outer = inverse @ squares @ inverse.T
-        slope = np.concatenate([(heights[0] * np.diagonal(outer))[np.newaxis], heights[1:] @ outer])
-        # (Q Z H S G)_ij for the two nodes i beside a cell j: halves in earlier blocks, in its own, in later ones
-        spread = np.stack([core[:, :-1], core[:, 1:]], axis=-1)  # nodes, blocks, halves
-        summed = np.einsum("nbh,bhk->nbk", spread, moments)
-        running = np.cumsum(summed, axis=1)
-        found = np.zeros((grid.blocks, step))
-        block = np.arange(grid.blocks)
-        for half in (0, 1):
-            upto = running[block + half, block]
-            before = upto - summed[block + half, block]
-            after = running[block + half, -1] - upto
-            here = np.einsum("bh,bhs->bs", spread[block + half, block], inside)
-            parts = np.einsum("bsk,bk->bs", early, before) + np.einsum("bsk,bk->bs", late, after) + here
-            found += grid.halves[half] * parts
-        by_sigma = own * sigma - found.reshape(-1)[:size]
-        return scale * total, 2.0 * scale * (grid.down(by_sigma) - slope).ravel()
-
-    return loss, (rows + 1) * nodes

@@ -104,14 +104,14 @@ class Nested(Strategy):
         return np.concatenate(parts)
 
     @functools.cached_property
-    def _spreads(self) -> Array:
-        """S of every block."""
+    def spreads(self) -> Array:
+        """The variance s of every block's own total."""
         return self._block_sums(self._totals)
 
     @functools.cached_property
     def _inverse(self) -> Woodbury:
         """Of X_c + diag(1/s)."""
-        return self.coarse.given(1.0 / self._spreads)
+        return self.coarse.given(1.0 / self.spreads)
 
     def _split(self, values: Array, width: int) -> tuple[Array, Array]:
         """The full blocks of so many entries as (..., blocks, width), and what is left."""
@@ -146,12 +146,19 @@ class Nested(Strategy):
         fine = self.fine.roundings(exact_sums) if isinstance(self.fine, Nested) else self.fine.roundings()
         return max(fine, self.coarse.roundings() + (0 if exact_sums else self.fine.size))
 
+    @property
+    def gain(self) -> float:
+        """The most by which a product in :meth:`measure` is multiplied again."""
+        return self.fine.gain
+
     def error(self, table: Array) -> float:
         """How far an entry of ``measure(table)`` may be from A x; 0 if it is exact, as sums of counts are."""
         sizes = np.abs(table)
         lowest = unit(sizes[np.isfinite(sizes)])
-        exact = lowest is not None and float(1.01 * sizes.sum(axis=-1).max()) <= np.ldexp(1.0, 53 + lowest)
-        return product_error(table, self.measure(sizes), self.unit, self.roundings(exact))
+        with np.errstate(over="ignore", invalid="ignore"):
+            most, measured = float(1.01 * sizes.sum(axis=-1).max()), self.measure(sizes)
+            exact_sums = lowest is not None and most <= float(np.ldexp(1.0, 53 + lowest))
+        return product_error(table, measured, self.unit, self.roundings(exact_sums), self.gain)
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as the real number that it is."""
@@ -171,8 +178,8 @@ class Nested(Strategy):
     def _joined(self, fine: Array, coarse: Array | float) -> Array:
         """The table from those of the blocks, and from A_c^T y_c."""
         sums = self._block_sums(fine)
-        totals = self._inverse.solve(coarse + sums / self._spreads)
-        return np.asarray(fine + self._totals * self._repeated((totals - sums) / self._spreads))
+        totals = self._inverse.solve(coarse + sums / self.spreads)
+        return np.asarray(fine + self._totals * self._repeated((totals - sums) / self.spreads))
 
     def solve(self, values: Array) -> Array:
         """V (A^T A)^-1, for rows V."""
@@ -203,24 +210,31 @@ class Nested(Strategy):
         """The largest l1 or l2 norm of a column, rounded up."""
         return round_up(self.power(1)) if order == 1 else root_up(self.power(2))
 
-    def line_trace(self, line: Line) -> float:
-        """tr(G (A^T A)^-1) for squares that are lines."""
+    def coarse_squares(self, line: Line) -> Lines:
+        """(G_c)_bc = u^T G_bc u/s^2: what is asked of the totals of blocks, for squares that are lines."""
         width = self.fine.size
         starts = width * np.arange(self.coarse.size, dtype=np.float64)
         each = line.moved(starts)
-        total = self.fine.line_trace(Line(each[: self._full].sum(axis=0), line.own * self._full))
         places, quadratic = starts.copy(), np.empty(self.coarse.size)  # mean place and u^T G_bb u of every block
-        parts = [(slice(0, self._full), self._totals[:width])]
-        if self._last is not None:
-            total += self._last.line_trace(Line(each[-1], line.own))
-            parts.append((slice(self._full, None), self._totals[self._full * width :]))
-        for blocks, u in parts:
+        parts = [
+            (slice(0, self._full), self._totals[:width]),
+            (slice(self._full, None), self._totals[self._full * width :]),
+        ]
+        for blocks, u in parts[: 1 if self._last is None else 2]:
             places[blocks] += float(np.arange(len(u)) @ u / u.sum())
             moments = [float(Line(basis, 0.0).over(len(u)).times(u) @ u) for basis in BASIS]
             quadratic[blocks] = each[blocks].reshape(-1, 4) @ moments + line.own * float(u @ u)
-        # tr(G_bb (X_f^-1 - u u^T/s)) of every block, and tr(G_c (X_c + I/s)^-1) with (G_c)_bc = u^T G_bc u/s^2
-        coarse = Lines(places, line.coefficients, quadratic / self._spreads**2)
-        return total - float((quadratic / self._spreads).sum()) + self._inverse.trace(coarse)
+        return Lines(places, line.coefficients, quadratic / self.spreads**2)
+
+    def line_trace(self, line: Line) -> float:
+        """tr(G (A^T A)^-1) for squares that are lines."""
+        each = line.moved(self.fine.size * np.arange(self.coarse.size, dtype=np.float64))
+        total = self.fine.line_trace(Line(each[: self._full].sum(axis=0), line.own * self._full))
+        if self._last is not None:
+            total += self._last.line_trace(Line(each[-1], line.own))
+        # tr(G_bb (X_f^-1 - u u^T/s)) of every block, and tr(G_c (X_c + I/s)^-1)
+        coarse = self.coarse_squares(line)
+        return total - float((coarse.diagonal * self.spreads).sum()) + self._inverse.trace(coarse)
 
     def factor_trace(self, factor: Factor) -> float:
         """tr(F^T F (A^T A)^-1)."""

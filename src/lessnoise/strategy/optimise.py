@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lessnoise.frozen_matrix import Deviations, FrozenMatrix
+from lessnoise.strategy.hats import Grid, Hats
 from lessnoise.strategy.nested import BASIS, Nested
 from lessnoise.strategy.p_identity import PIdentity, unit_columns
 from lessnoise.strategy.squares import Dense, Line, Lines
@@ -27,15 +29,22 @@ if TYPE_CHECKING:
 _MOST = 1e4  # of an entry of T: a cell keeps some weight of its own
 
 
-def optimise_p_identity(squares: Squares | Array, rows: int | None = None, steps: int = 600) -> PIdentity:
-    """The p-identity strategy with columns of l1 norm 1 and a locally least tr(G (A^T A)^-1).
+def optimise_p_identity(
+    squares: Squares | Array,
+    rows: int | None = None,
+    steps: int = 600,
+    length: float = 1.0,
+    known: Array | float = 0.0,
+) -> PIdentity:
+    """The p-identity strategy with columns of l1 norm ``length`` and a locally least tr(G (A^T A + diag(known))^-1).
 
-    ``squares`` is G = W^T W; ``rows`` is p, chosen by the number of cells if not given.
+    ``squares`` is G = W^T W; ``rows`` is p, chosen by the number of cells if not given; ``known`` is the precision with
+    which cells are known from elsewhere.
 
     >>> from lessnoise.workload import prefixes
-    >>> found = optimise_p_identity(prefixes(8).gram())
-    >>> round(2 * found.trace(prefixes(8)) / 8, 2)  # 9 for Laplace noise in every cell
-    7.74
+    >>> found = optimise_p_identity(prefixes(32).gram())
+    >>> found.norm(1), 2 * found.trace(prefixes(32)) / 32 < 20.5  # 33 for Laplace noise in every cell
+    (1.0, True)
     """
     given = Dense(squares) if isinstance(squares, np.ndarray) else squares
     size = len(given.diagonal)
@@ -43,14 +52,14 @@ def optimise_p_identity(squares: Squares | Array, rows: int | None = None, steps
     scale = 1.0 / float(given.diagonal.sum())
 
     def loss(flat: Array) -> tuple[float, Array]:
-        part = _Part(flat.reshape(p, size), 1.0)
-        inverse = Woodbury(part.diagonal, part.rows)
+        part = _Part(flat.reshape(p, size), length)
+        inverse = Woodbury(np.sqrt(part.diagonal**2 + known), part.rows)
         own, slopes = inverse.slope(given)
         slope, _ = part.back(-2.0 * part.diagonal * own, -2.0 * slopes)
         return scale * inverse.trace(given), scale * slope.ravel()
 
     starts = [start(size, p, seed).ravel() for seed in range(4 if size <= 128 else 3 if size <= 512 else 2)]
-    return unit_columns(_least(loss, starts, [(0.0, _MOST)] * (p * size), steps).reshape(p, size))
+    return unit_columns(_least(loss, starts, [(0.0, _MOST)] * (p * size), steps).reshape(p, size), length)
 
 
 def optimise_nested(line: Line, size: int, blocks: int, steps: int = 400) -> Nested:
@@ -75,9 +84,51 @@ def optimise_nested(line: Line, size: int, blocks: int, steps: int = 400) -> Nes
     return Nested(unit_columns(above, 1.0 - fine), unit_columns(below, fine), size)
 
 
+def optimise_hats(line: Line, size: int, step: int = 16, length: float = 1.0, steps: int = 400) -> Hats:
+    """Hats with nodes so many cells apart and columns of l1 norm ``length``, for squares that are lines.
+
+    >>> from lessnoise.workload import Factor, prefixes
+    >>> from lessnoise.strategy.squares import line_of
+    >>> found = optimise_hats(line_of(Factor("prefixes", 100)), 100)
+    >>> found.norm(1), 2 * found.trace(prefixes(100)) / 100 < 36.5
+    (1.0, True)
+    """
+    nodes = -(-size // step) + 1
+    rows = default_rows(nodes)
+    loss, count = hats_loss(line, size, step, rows)
+    starts = []
+    for seed in (0, 1):
+        sums = np.random.default_rng(seed).uniform(0.0, 0.5, (rows, nodes))
+        starts.append(np.concatenate([np.ones(nodes), sums.ravel()]))
+    found = _least(loss, starts, [(0.0, _MOST)] * count, steps).reshape(rows + 1, nodes)
+    found[found < 2.0**-60] = 0.0
+    kept = [0, *(np.flatnonzero(found[1:].any(axis=1)) + 1)]
+    return Hats(size, step, FrozenMatrix(found[kept]), length)
+
+
+def optimise_blocks(line: Line, size: int, width: int, step: int = 20, steps: int = 300, left: float = 0.01) -> Nested:
+    """Blocks of ``width`` cells with hats inside, and a p-identity strategy of the blocks, for squares that are lines.
+
+    What the total of a block says is left to the strategy of blocks: the squares for the hats are those of an average
+    block, less nearly all that is the same in all cells.
+    """
+    blocks = -(-size // width)
+    mean = line.moved(width * np.arange(blocks, dtype=np.float64)).mean(axis=0)
+    mean[0, 0] -= (1.0 - left) * (mean[0, 0] + mean[0, 1] * (width - 1.0))  # the entry of the first and the last cell
+    hats = optimise_hats(Line(mean, line.own), width, step, steps=steps)
+    found = []
+    for share in (0.65, 0.7, 0.75, 0.8, 0.85) if blocks <= 60 else (0.7, 0.75):
+        fine = Hats(width, step, hats.heights, math.floor(share * 1024.0) / 1024.0)
+        trial = Nested(PIdentity(Deviations.constant(1.0, blocks)), fine, size)
+        known, asked = 1.0 / trial.spreads, trial.coarse_squares(line)
+        coarse = optimise_p_identity(asked, steps=steps // 3, length=1.0 - fine.length, known=known)
+        found.append(Nested(coarse, fine, size))
+    return min(found, key=lambda each: each.line_trace(line))
+
+
 def default_rows(size: int) -> int:
     """P for so many cells."""
-    return max(1, round(0.5 * size**0.7))
+    return max(1, round(0.5 * math.pow(size, 0.7)))
 
 
 def start(size: int, rows: int, seed: int) -> Array:
@@ -173,3 +224,46 @@ def nested_loss(line: Line, blocks: int, width: int, p: int, q: int) -> Loss:
         return scale * total, scale * np.concatenate([coarse_slope.ravel(), fine_slope.ravel(), [by_share]])
 
     return loss
+
+
+def hats_loss(line: Line, size: int, step: int, rows: int) -> tuple[Loss, int]:
+    """tr(G X^-1) with columns of sum 1 and its slope, over the entries of a and B; and how many these are.
+
+    With S = diag(sigma), K = H S G S H^T and fixed sigma the slope in T is -2 T Z K Z^T, and that in sigma_j is
+    2 (G_jj sigma_j - (H^T Q Z H S G)_jj); sigma = 1 + H^T (column sums of T).
+    """
+    grid = Grid(size, step)
+    gram, nodes, c = grid.gram(), grid.nodes, line.coefficients
+    own = line.over(size).diagonal
+    scale = 1.0 / float(own.sum())
+    z = grid.places[:, 0, :]
+    early = np.stack([c[0, 0] + c[0, 1] * z, c[1, 0] + c[1, 1] * z], axis=-1)  # C (1, z)^T
+    late = np.stack([c[0, 0] + c[1, 0] * z, c[0, 1] + c[1, 1] * z], axis=-1)  # (1, z) C
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        heights = flat.reshape(rows + 1, nodes)
+        sigma = 1.0 + grid.up(heights.sum(axis=0))
+        squares, inside, moments = grid.squares(line, sigma)
+        q = heights[1:].T @ heights[1:] + np.diag(heights[0] ** 2)
+        inverse = np.linalg.inv(np.eye(nodes) + gram @ q)  # Z
+        core = q @ inverse
+        total = float((own * sigma**2).sum()) - float(np.vdot(core, squares))
+        outer = inverse @ squares @ inverse.T
+        slope = np.concatenate([(heights[0] * np.diagonal(outer))[np.newaxis], heights[1:] @ outer])
+        # (Q Z H S G)_ij for the two nodes i beside a cell j: halves in earlier blocks, in its own, in later ones
+        spread = np.stack([core[:, :-1], core[:, 1:]], axis=-1)  # nodes, blocks, halves
+        summed = np.einsum("nbh,bhk->nbk", spread, moments)
+        running = np.cumsum(summed, axis=1)
+        found = np.zeros((grid.blocks, step))
+        block = np.arange(grid.blocks)
+        for half in (0, 1):
+            upto = running[block + half, block]
+            before = upto - summed[block + half, block]
+            after = running[block + half, -1] - upto
+            here = np.einsum("bh,bhs->bs", spread[block + half, block], inside)
+            parts = np.einsum("bsk,bk->bs", early, before) + np.einsum("bsk,bk->bs", late, after) + here
+            found += grid.halves[half] * parts
+        by_sigma = own * sigma - found.reshape(-1)[:size]
+        return scale * total, 2.0 * scale * (grid.down(by_sigma) - slope).ravel()
+
+    return loss, (rows + 1) * nodes

@@ -109,9 +109,16 @@ class PIdentity(Strategy):
         """How often a term of an entry of :meth:`measure` is rounded, at most."""
         return self.size if len(self._sums) else 1
 
+    @property
+    def gain(self) -> float:
+        """The most by which a product in :meth:`measure` is multiplied again."""
+        return 1.0
+
     def error(self, table: Array) -> float:
         """How far an entry of ``measure(table)`` may be from A x; 0 if it is exact, as sums of counts are."""
-        return product_error(table, self.measure(np.abs(table)), self.unit, self.roundings())
+        with np.errstate(over="ignore"):
+            sizes = self.measure(np.abs(table))
+        return product_error(table, sizes, self.unit, self.roundings(), self.gain)
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as the real number that it is."""

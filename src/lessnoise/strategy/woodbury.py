@@ -26,7 +26,7 @@ class Woodbury:
         self.scaled = rows / diagonal
         kernel = self.scaled @ self.scaled.T
         kernel[np.diag_indices(len(rows))] += 1.0
-        self.inverse: Array = np.linalg.inv(kernel) if len(rows) else kernel
+        self.inverse: Array = np.asarray(np.linalg.inv(kernel), dtype=np.float64) if len(rows) else kernel
 
     def solve(self, values: Array) -> Array:
         """V X^-1, for rows V."""
@@ -44,7 +44,7 @@ class Woodbury:
         return total - float(np.vdot(self.inverse, squares.times(rows) @ rows.T))
 
     def slope(self, squares: Squares) -> tuple[Array, Array]:
-        """diag(X^-1 G X^-1) and B X^-1 G X^-1: minus half of how the trace changes with B; the first times d, with d."""
+        """diag(X^-1 G X^-1) and B X^-1 G X^-1: the slopes are -2 d and -2 times these."""
         # B X^-1 = K^-1 T diag(d)^-1, as T (I - T^T K^-1 T) = K^-1 T.
         d, t = self.diagonal, self.scaled
         reduced = self.inverse @ t

@@ -9,7 +9,8 @@ import pytest
 
 import lessnoise as ln
 from lessnoise import workload
-from lessnoise.strategy import Nested, PIdentity, read_strategy, tree
+from lessnoise.frozen_matrix import FrozenMatrix
+from lessnoise.strategy import Hats, Nested, PIdentity, read_strategy, tree
 from lessnoise.strategy.exactness import exact_sum
 from lessnoise.strategy.p_identity import unit_columns
 from lessnoise.workload import Factor
@@ -21,6 +22,11 @@ def _some(cells, sums, seed):
     return PIdentity.of(rng.uniform(0.1, 1.0, cells), rows)
 
 
+def _hats(cells, step, sums, seed):
+    heights = np.random.default_rng(seed).uniform(0.0, 1.0, (1 + sums, -(-cells // step) + 1))
+    return Hats(cells, step, FrozenMatrix(heights), 0.7)
+
+
 STRATEGIES = {
     "sums": _some(7, 3, 0),
     "cells": _some(5, 0, 1),
@@ -30,6 +36,11 @@ STRATEGIES = {
     "blocks of blocks": Nested(_some(3, 1, 7), Nested(_some(3, 2, 8), _some(4, 1, 9), 11), 29),
     "a last block of one block": Nested(_some(3, 1, 10), Nested(_some(3, 2, 11), _some(4, 1, 12), 12), 25),
     "one block": Nested(_some(1, 1, 13), _some(4, 1, 14), 4),
+    "hats": _hats(12, 4, 2, 15),
+    "hats on uneven blocks": _hats(11, 4, 1, 16),
+    "hats alone": _hats(9, 2, 0, 17),
+    "high hats": Hats(9, 4, FrozenMatrix(np.full((2, 4), 50.0))),
+    "blocks of hats": Nested(_some(3, 1, 18), _hats(8, 3, 1, 19), 19),
     "whole tree": tree(13, 3),
     "weighted tree": tree(11, 2, [0.5, 0.25, 0.125, 0.3]),
 }
@@ -80,11 +91,16 @@ def test_columns_cover_those_of_the_matrix(name):
     found = strategy.columns()
     for column in rows.T:
         wanted = sorted(column[column > 0.0].tolist(), reverse=True)
-        assert any([size for size, count in moves.sizes for _ in range(count)] == wanted for moves in found)
+        sizes = [[size for size, count in moves.sizes for _ in range(count)] for moves in found]
+        assert any(
+            len(each) == len(wanted) and all(0.0 <= a - b <= 1e-14 for a, b in zip(each, wanted, strict=True))
+            for each in sizes
+        )
     for order in (1, 2):
-        exact = max(sum((Fraction(entry) ** order for entry in column), Fraction(0)) for column in rows.T.tolist())
+        entries = [[strategy.exact(cell, row) for row in range(strategy.rows)] for cell in np.eye(len(rows.T))]
+        exact = max(sum((entry**order for entry in column), Fraction(0)) for column in entries)
         assert Fraction(strategy.norm(order)) ** order >= exact
-        assert strategy.norm(order) == pytest.approx(max(moves.norm(order) for moves in found), rel=1e-15)
+        assert strategy.norm(order) == pytest.approx(max(moves.norm(order) for moves in found), rel=1e-14)
 
 
 NASTY = {
@@ -191,3 +207,12 @@ def test_bad_input_is_refused():
         _some(7, 1, 0).trace(workload.prefixes(5))
     with pytest.raises(ln.InvalidInput, match="are not 2 numbers"):
         tree(4, 2, [1.0])
+
+
+def test_subnormal_products_under_high_hats_stay_within_the_bound():
+    strategy = Hats(9, 4, FrozenMatrix(np.full((2, 4), 1e4)))
+    table = np.resize(np.array([5e-324, 1e-310, -2e-320, 3e-323]), 9)
+    bound, measured = Fraction(strategy.error(table)), strategy.measure(table)
+    assert all(
+        abs(Fraction(float(measured[row])) - strategy.exact(table, row)) <= bound for row in range(strategy.rows)
+    )
