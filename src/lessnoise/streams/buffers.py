@@ -1,17 +1,17 @@
 """What Gaussian noise is added to: a lower-triangular C = R T D whose memory does not grow with the periods.
 
-T is a buffered linear Toeplitz matrix (Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024): its coefficients are 1 and
-then c_k = sum_j w_j l_j^(k-1), so that T x is computed with one buffer for each j,
+T is a buffered linear Toeplitz matrix (Dvijotham, McMahan, Pillutla, Steinke & Thakurta 2024): its coefficients are 1
+and then c_k = sum_j w_j l_j^(k-1), so that T x is computed with one buffer for each j,
 
     (T x)_t = x_t + sum_j w_j u_j,    u_j <- l_j u_j + x_t.
 
-R has the weights (n - t + 1)^g on its diagonal, so that the noise of period t is sigma/r_t, and D makes all columns of C
-equally long. From y = T D x + noise the same buffers, run on what is found, give D x = T^-1 y (a lower-triangular system)
-and the running totals are the sums of (T^-1 y)_t/d_t.
+R has the weights (n - t + 1)^g on its diagonal, so that the noise of period t is sigma/r_t, and D makes all columns of
+C equally long. From y = T D x + noise the same buffers, run on what is found, give T^-1 y, and the running totals are
+the sums of (T^-1 y)_t/d_t.
 
 What is measured is computed in whole numbers of a public quantum: l_j, w_j and d_t are multiples of 2^-31, and every
-product is rounded down. So it is the same on every machine, and it is not quite linear: two neighbours differ by C times
-their difference, and by at most ``deviation`` quanta more in an entry and a period.
+product is rounded down. So it is the same on every machine, and it is not quite linear: two neighbours differ by C
+times their difference, and by at most ``deviation`` quanta more in an entry and a period.
 """
 
 from __future__ import annotations
@@ -155,34 +155,52 @@ def _variances(strategy: Buffers) -> Array:
 # The arithmetic.
 
 
-def product(high: IntArray, low: IntArray, factor: int) -> IntArray:
-    """floor(u factor/2^31) of u = high 2^31 + low, |u| < 2^62, 0 <= factor <= 2^31."""
-    return high * factor + ((low * factor) >> BITS)
+def product(numbers: IntArray, factor: int) -> IntArray:
+    """floor(u factor/2^31) of |u| < 2^62, 0 <= factor <= 2^31: u = high 2^31 + low, and high factor is whole.
+
+    >>> int(product(np.array([-(2**61) + 5]), 3)[0]) == (-(2**61) + 5) * 3 // 2**31
+    True
+    """
+    return (numbers >> BITS) * factor + (((numbers & (ONE - 1)) * factor) >> BITS)
 
 
 class BuffersRun:
     """The private buffers u_j, in quanta, and what is found from the noisy measurements: v_j, and the total."""
-
-    names: ClassVar[tuple[str, ...]] = ("held", "found", "total")
 
     def __init__(self, strategy: Buffers, size: int) -> None:
         self.strategy, self.size = strategy, size
         self.held = np.zeros((len(strategy.decays), size), dtype=np.int64)
         self.found = np.zeros((len(strategy.decays), size))
         self.total = np.zeros(size)
+        self._room = {"held": np.empty_like(self.held), "found": np.empty_like(self.found)}  # for the next period
+
+    def settle(self, state: dict[str, Any]) -> None:
+        """The period is over; what was held before it is room for the next one."""
+        self._room = {"held": self.held, "found": self.found}
+        self.held, self.found, self.total = state["held"], state["found"], state["total"]
 
     def measured(self, quanta: IntArray, period: int) -> tuple[dict[int, IntArray], dict[str, Any]]:
         """(T D x)_t in quanta, as the one measurement of the period, and the buffers after it."""
         scale = int(profile(self.strategy).whole[period - 1])
-        held, measured = np.empty_like(self.held), np.empty(self.size, dtype=np.int64)
-        for start in range(0, self.size, _CHUNK):
+        held, measured = self._room["held"], np.empty(self.size, dtype=np.int64)
+        for start in range(0, self.size, _CHUNK):  # so that everything stays in the processor's cache
             part = slice(start, start + _CHUNK)
-            own = product(quanta[part] >> BITS, quanta[part] & (ONE - 1), scale)
-            total = own.copy()
+            own = product(quanta[part], scale)
+            total, high, low = own.copy(), np.empty_like(own), np.empty_like(own)
             for j, (decay, gain) in enumerate(zip(self.strategy.decays, self.strategy.gains, strict=True)):
-                high, low = self.held[j, part] >> BITS, self.held[j, part] & (ONE - 1)
-                total += product(high, low, gain)
-                np.add(product(high, low, decay), own, out=held[j, part])
+                after = held[j, part]
+                np.right_shift(self.held[j, part], BITS, out=high)  # as in product, for two factors at once
+                np.bitwise_and(self.held[j, part], ONE - 1, out=low)
+                np.multiply(high, gain, out=after)
+                total += after
+                np.multiply(low, gain, out=after)
+                after >>= BITS
+                total += after
+                high *= decay
+                low *= decay
+                low >>= BITS
+                np.add(high, low, out=after)
+                after += own
             measured[part] = total
         if held.size and max(int(held.max()), -int(held.min())) > LARGEST:
             raise InvalidInput(
@@ -193,18 +211,20 @@ class BuffersRun:
 
     def estimated(self, noisy: dict[int, Array], period: int) -> dict[str, Array]:
         """The buffers and the running total from the noisy measurement of the period."""
-        own = noisy[0].copy()
         decays, gains = _floats(self.strategy)
-        for gain, found in zip(gains, self.found, strict=True):
-            own -= gain * found
-        found = self.found * decays[:, np.newaxis]
-        found += own
-        return {"found": found, "total": self.total + own / profile(self.strategy).scales[period - 1]}
-
-
-def least_periods(buffers: int) -> int:
-    """So many buffers are of use from this many periods on."""
-    return buffers + 1
+        scale = profile(self.strategy).scales[period - 1]
+        found, total = self._room["found"], np.empty_like(self.total)
+        for start in range(0, self.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            own = noisy[0][part].copy()
+            for j, gain in enumerate(gains):
+                own -= gain * self.found[j, part]
+            for j, decay in enumerate(decays):
+                np.multiply(self.found[j, part], decay, out=found[j, part])
+                found[j, part] += own
+            own /= scale
+            np.add(self.total[part], own, out=total[part])
+        return {"found": found, "total": total}
 
 
 def quantum_for(strategy: Buffers, radius: float, entries: int, share: float) -> float:

@@ -12,7 +12,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.streams.buffers import ONE, Buffers, column_norms, row_weights
 
 if TYPE_CHECKING:
-    from lessnoise._common import Array
+    from lessnoise._common import Array, IntArray
 
 _COLUMNS = 64  # of the error's matrix, between which the sum of their squares is interpolated
 _LARGEST = 16.0  # of |ln w| and of -ln(l/(1 - l)): beyond, nothing is gained
@@ -61,7 +61,7 @@ def _parts(point: Array) -> tuple[Array, Array, float]:
     return 1.0 / (1.0 + np.exp(-point[:buffers])), np.exp(point[buffers : 2 * buffers]), float(point[-1])
 
 
-def sampled(periods: int) -> Array:
+def sampled(periods: int) -> IntArray:
     """Columns, dense at both ends; all of them if they are few."""
     if periods <= 2 * _COLUMNS:
         return np.arange(periods)
@@ -69,7 +69,7 @@ def sampled(periods: int) -> Array:
     return np.unique(np.concatenate([ends, periods - 1 - ends]))
 
 
-def mean_error(decays: Array, gains: Array, slope: float, *, columns: Array, periods: int) -> float:
+def mean_error(decays: Array, gains: Array, slope: float, *, columns: IntArray, periods: int) -> float:
     """||W (R T D)^-1||_F^2/n with columns of length 1: those of some s, and the trapezoidal rule between them."""
     from scipy.signal import lfilter
 

@@ -1,10 +1,10 @@
-"""The plan of a stream: what is measured in which period, with what noise, and what that guarantees. All of it is public."""
+"""The plan of a stream, all of it public: what is measured in which period, with what noise, and what it guarantees."""
 
 from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,8 +59,8 @@ class Plan:
         participations = validation.whole_number("participations", self.participations)
         if participations > periods:
             raise InvalidInput(
-                f"participations={shown(participations)} exceeds periods={periods}: pass in how many periods at most one "
-                "individual takes part."
+                f"participations={shown(participations)} exceeds periods={periods}: pass in how many periods one "
+                "individual takes part at most."
             )
         settle(self, participations=participations)
 
@@ -149,15 +149,14 @@ class Plan:
         given = validation.fields(values, names, "stream", schema=SCHEMA)
         strategy = validation.fields(given["strategy"], ("kind",), "strategy", optional=None)
         validation.choice("strategy kind", strategy["kind"], [Buffers.kind, Tree.kind])
-        kind, needed = (
-            (Buffers, ("periods", "decays", "gains", "slope"))
-            if strategy["kind"] == Buffers.kind
-            else (Tree, ("periods", "radices", "shares"))
-        )
-        found = validation.fields(given["strategy"], ("kind", *needed), "strategy")
-        parts = [tuple(found[name]) if isinstance(found[name], list) else found[name] for name in needed]
+        made: Strategy
+        if strategy["kind"] == Buffers.kind:
+            found = validation.fields(given["strategy"], ("kind", "periods", "decays", "gains", "slope"), "strategy")
+            made = Buffers(found["periods"], tuple(found["decays"]), tuple(found["gains"]), found["slope"])
+        else:
+            found = validation.fields(given["strategy"], ("kind", "periods", "radices", "shares"), "strategy")
+            made = Tree(found["periods"], tuple(found["radices"]), tuple(found["shares"]))
         shape = tuple(validation.entries("shape", given["shape"])) if given["shape"] else ()
-        made = kind(*parts)
         if made.periods != given["periods"]:
             raise InvalidInput(f"periods={shown(given['periods'])} differ from the strategy's {made.periods}.")
         return cls(**{**{name: given[name] for name in names}, "shape": shape, "strategy": made})
@@ -258,12 +257,11 @@ def best_plan(
         radius = l1_radius(base)[0]
 
         def variance(share: float) -> float:
-            law = pure_law(base, base.epsilon * share, radius)
-            return law_variance(law)
+            return law_variance(pure_law(base, base.epsilon * share, radius))
 
-        candidates.append(_with(base, fitted_tree(base.periods, variance)))
+        candidates.append(replace(base, strategy=fitted_tree(base.periods, variance)))
     if strategy != "tree" and base.delta > 0.0:
-        candidates.append(_with(base, fitted_buffers(base.periods)))
+        candidates.append(replace(base, strategy=fitted_buffers(base.periods)))
     return min(candidates, key=lambda plan: float(np.mean(plan.variances())))
 
 
@@ -272,8 +270,3 @@ def law_variance(law: Geometric | Laplace) -> float:
     if isinstance(law, Laplace):
         return 2.0 * law.scale**2
     return 0.5 / math.sinh(min(0.5 * law.rate, 300.0)) ** 2
-
-
-def _with(plan: Plan, strategy: Strategy) -> Plan:
-    names = ("periods", "shape", "epsilon", "delta", "changes", "participations")
-    return Plan(*(getattr(plan, name) for name in names), strategy)

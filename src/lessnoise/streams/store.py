@@ -1,9 +1,10 @@
 """The folder of a stream: its plan and key, what is held in memory, and the totals that were released.
 
-``stream.json`` is written once. ``state`` is replaced as a whole in every period, and is on the disk before the period's
-total is returned; the total is in it, and is appended to ``totals`` after that. So a process that is killed leaves the
-state of one period or the next, and the noise of a period is that of the key and the period alone: whoever pushes the
-same value again gets the same total. Totals beyond the state's period can only mean that the state is an older copy.
+``stream.json`` is written once. ``state`` is replaced as a whole in every period, and is on the disk before the
+period's total is returned; the total is in it, and is appended to ``totals`` after that. So a process that is killed
+leaves the state of one period or the next, and the noise of a period is that of the key and the period alone: whoever
+pushes the same value again gets the same total. Totals beyond the state's period can only mean that the state is an
+older copy.
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ class StreamFolder:
         if not stat.S_ISREG(found.st_mode) or (os.name == "posix" and found.st_mode & 0o077):
             os.close(handle)
             raise InvalidInput(
-                f"{self} has a file {name} that is no file of its owner's alone: make it one with chmod 600, or restore it."
+                f"{self} has a file {name} that others may read or write, or that is none: restore it, with chmod 600."
             )
         return handle
 
@@ -226,9 +227,7 @@ class StreamFolder:
             return file.read() if most is None else file.read(most)
 
     def _odd(self, name: str, what: str) -> StreamDamaged:
-        return StreamDamaged(
-            f"{self} cannot go on: its file {name} {what}; it was left as it is, restore the newest copy."
-        )
+        return StreamDamaged(f"{self} cannot go on: its file {name} {what}; restore the newest copy.")
 
 
 class StreamDamaged(LessnoiseError):

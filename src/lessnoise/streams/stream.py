@@ -1,4 +1,4 @@
-"""Running totals under continual observation: one number, vector or table a period, private over all periods together."""
+"""Running totals of numbers, vectors or tables, one a period, private over all periods together."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _MOST_QUANTA = 2.0**60
 class Stream:
     """Noisy running totals, each as soon as its period is over; the guarantee holds for all periods together.
 
-    What is pushed may depend on all totals before. The strategy and its noise are chosen for the least mean squared error
-    of the running totals: a tree of sums with geometric or Laplace noise, or buffers with Gaussian noise.
+    What is pushed may depend on all totals before. The strategy and its noise are chosen for the least mean squared
+    error of the running totals: a tree of sums with geometric or Laplace noise, or buffers with Gaussian noise.
 
     Parameters
     ----------
@@ -98,15 +98,21 @@ class Stream:
             if folder is not None:
                 folder.discard()
             raise
-        self._start(plan, key, rng is None, folder, keep)
-        self.receipt = payment.receipt
+        self._start(plan, key, rng is None, folder, keep, payment.receipt)
 
-    def _start(self, plan: Plan, key: bytes, private: bool, folder: StreamFolder | None, keep: bool) -> None:
-        self.plan, self.private = plan, private
-        self.receipt: Receipt | None = None
+    def _start(
+        self,
+        plan: Plan,
+        key: bytes,
+        private: bool,
+        folder: StreamFolder | None,
+        keep: bool,
+        receipt: Receipt | None = None,
+    ) -> None:
+        self.plan, self.private, self.receipt = plan, private, receipt
         self._key, self._folder, self._keep = key, folder, keep
         self._run = plan.run()
-        self._period, self._value, self._chain = 0, "", b""
+        self._period, self._value, self._chain = 0, b"", b""
         self._kept: list[Array] = []
         self._process, self._lock = os.getpid(), threading.Lock()
         self._closed = ""
@@ -122,10 +128,9 @@ class Stream:
             state = folder.read_state(key)
             if state is not None:
                 header, arrays = state
-                found._period, found._value = header["period"], header["value"]
+                found._period, found._value = header["period"], bytes.fromhex(header["value"])
                 found._chain = bytes.fromhex(header["chain"])
-                for name, array in arrays.items():
-                    setattr(found._run, name, array)
+                found._run.settle(arrays)
             last = found._run.total if found._period else None
             folder.check_totals(found._period, found._chain, last, found.plan.size)
         except BaseException:
@@ -147,19 +152,19 @@ class Stream:
             checked = checked.reshape(-1) + 0.0  # no negative zeros
             digest = self._value_digest(wanted, checked)
             if wanted == self._period:
-                if not hmac.compare_digest(digest, self._value):
+                if digest != self._value:
                     raise InvalidInput(f"period={wanted} was pushed with another value: push each period once.")
                 return self._given(self._run.total)
             if wanted != self._period + 1:
                 raise InvalidInput(f"period={shown(wanted)} is not the next one: push period {self._period + 1}.")
             if wanted > self.plan.periods:
                 raise InvalidInput(
-                    f"period={wanted} is beyond periods={self.plan.periods}, which the noise was made for: make another "
-                    "stream."
+                    f"period={wanted} is beyond periods={self.plan.periods}, which the noise was made for: make "
+                    "another stream."
                 )
             return self._pushed(checked, wanted, digest)
 
-    def _pushed(self, value: Array, period: int, digest: str) -> Any:  # noqa: ANN401
+    def _pushed(self, value: Array, period: int, digest: bytes) -> Any:  # noqa: ANN401
         measured, private = self._run.measured(self._quanta(value), period)
         drawing = {level: self._prepared(level, quanta, period) for level, quanta in measured.items()}
         noisy = {level: draw() for level, draw in drawing.items()}
@@ -167,15 +172,14 @@ class Stream:
         if self._folder is not None:
             try:
                 chain = chained(self._chain, state["total"])
-                self._folder.write_state(period, digest, chain, state, self._key)
+                self._folder.write_state(period, digest.hex(), chain, state, self._key)
                 self._folder.append(period, state["total"])
             except BaseException:
                 self._closed = "failed to write its state: open it again"
                 self._folder.close()
                 raise
             self._chain = chain
-        for name, array in state.items():
-            setattr(self._run, name, array)
+        self._run.settle(state)
         self._period, self._value = period, digest
         if self._folder is None and self._keep:
             self._kept.append(state["total"])
@@ -185,11 +189,11 @@ class Stream:
         """The value in whole quanta, rounded down."""
         quantum = self.plan.noise.quantum
         scaled = value / quantum  # exact: a power of two
-        largest = float(np.abs(scaled).max())
+        largest = float(max(scaled.max(), -scaled.min()))
         if not largest <= _MOST_QUANTA:
             raise InvalidInput(
-                f"value={largest * quantum:g} exceeds {_MOST_QUANTA * quantum:g}, the most that this stream's arithmetic "
-                "holds: state it in larger units, or clip it to a public bound."
+                f"value={largest * quantum:g} exceeds {_MOST_QUANTA * quantum:g}, the most that this stream's "
+                "arithmetic holds: state it in larger units, or clip it to a public bound."
             )
         whole = np.floor(scaled)
         if self.plan.is_integer and (whole != scaled).any():
@@ -199,11 +203,8 @@ class Stream:
 
     def _prepared(self, level: int, quanta: IntArray, period: int) -> Any:  # noqa: ANN401
         """The noise of a measurement, checked and not drawn: a function of the key, the period and the level alone."""
-        words = noise_engine.Stream(
-            functools.partial(self._noise_key, level, period),
-            private=self.private,
-            description="AES-256-CTR of a stream",
-        )
+        key = functools.partial(self._noise_key, level, period)
+        words = noise_engine.Stream(key, private=self.private, description="AES-256-CTR keyed by a stream")
         law = self.plan.law(level, period)
         if self.plan.is_integer and not isinstance(law, float):
             draw = prepare_noise(law, quanta, words)
@@ -213,7 +214,7 @@ class Stream:
         assert isinstance(scale, float)
         quantum = self.plan.noise.quantum
         floats = quanta.astype(np.float64)
-        largest = float(np.abs(floats).max())
+        largest = float(max(floats.max(), -floats.min()))
         behind = None
         if largest > 2.0**53:  # floats are nearest to the whole numbers, within 2^-53 of them
             exact = Fraction(quantum)
@@ -225,10 +226,11 @@ class Stream:
         """Independent keys: a pseudorandom function of the stream's key."""
         return hmac.digest(self._key, b"noise %d %d" % (period, level), "sha256")
 
-    def _value_digest(self, period: int, value: Array) -> str:
-        digest = hashlib.blake2b(b"value %d " % period, digest_size=32, key=self._key)
-        digest.update(value)
-        return digest.hexdigest()
+    def _value_digest(self, period: int, value: Array) -> bytes:
+        """What a value is known by when it comes again: in memory, itself."""
+        if self._folder is None:
+            return value.tobytes()
+        return hashlib.blake2b(b"value %d " % period + value.tobytes(), digest_size=32, key=self._key).digest()
 
     def _given(self, total: Array) -> Any:  # noqa: ANN401
         return total.reshape(self.plan.shape).copy() if self.plan.shape else float(total[0])
@@ -259,7 +261,7 @@ class Stream:
         return self._released(1, self._period).reshape(self._period, *self.plan.shape)
 
     def window(self, first: int, last: int | None = None) -> Any:  # noqa: ANN401
-        """The noisy sum over the periods first .. last (by default, the last one pushed): a difference of two totals."""
+        """The noisy sum over the periods first .. last (by default, up to now): the difference of two totals."""
         first, last = self._window(first, last)
         after = self._released(last, last)[0]
         return self._given(after if first == 1 else after - self._released(first - 1, first - 1)[0])

@@ -1,9 +1,9 @@
 """What Laplace or geometric noise is added to: the nodes of a tree over the periods, each measured when it is complete.
 
 A node of level l covers size_l = b_1 ... b_l periods. One row counts in one node of each level, so the levels share
-epsilon. The estimate of a complete node combines its own measurement with the sum of its children's estimates, each by its
-precision; nothing above it is measured yet, so that this is the least-squares estimate (Honaker 2015). The running total
-after t periods is the sum over the complete nodes that are in no other: as many of level l as the digit of t says.
+epsilon. The estimate of a complete node combines its own measurement with the sum of its children's estimates, each by
+its precision; nothing above it is measured yet, so that this is the least-squares estimate (Honaker 2015). The running
+total after t periods is the sum over the complete nodes that are in no other: as many of level l as t's digit says.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SPENT = 1.0 - 1e-12  # shares add up to this, so that no rounding of theirs goes
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Branching factors, from the leaves up, and the share of epsilon of each level, one more than there are factors."""
+    """Branching factors, from the leaves up, and the share of epsilon of each level, one more than those."""
 
     periods: int
     radices: tuple[int, ...]
@@ -93,7 +93,7 @@ def digits(radices: tuple[int, ...], periods: Array | IntArray) -> Array:
     found = np.asarray(periods) // sizes
     if radices:
         found[:-1] %= np.array(radices)[:, np.newaxis]
-    return found.astype(np.float64)
+    return np.asarray(found, dtype=np.float64)
 
 
 def period_variances(tree: Tree, own: list[float]) -> Array:
@@ -166,7 +166,7 @@ def fitted_tree(periods: int, variance: Variance) -> Tree:
 def _best_shares(radices: tuple[int, ...], means: Array, variance: Variance) -> tuple[float, tuple[float, ...]]:
     """Shares p of Laplace noise, v = 2/p^2, at which the error sum_l a_l V_l cannot be lowered; and the error.
 
-    V_l = 1/(1/v_l + 1/(b V_(l-1))), so dV_l/dv_l = (V_l/v_l)^2 and dV_l/dV_(l-1) = (1 - w_l)^2 b, w_l = V_l/v_l: with the
+    V_l = 1/(1/v_l + 1/(b V_(l-1))), so dV_l/dv_l = w_l^2 and dV_l/dV_(l-1) = (1 - w_l)^2 b, w_l = V_l/v_l: with the
     derivatives A_l of the error by V_l, from the top down, the p_l^3 are proportional to A_l w_l^2.
     """
     shares = np.full(len(means), 1.0 / len(means))
@@ -191,14 +191,16 @@ def _best_shares(radices: tuple[int, ...], means: Array, variance: Variance) -> 
 class TreeRun:
     """The private sums of the open nodes, in quanta, and the sums of estimates of complete nodes in each of them."""
 
-    names: ClassVar[tuple[str, ...]] = ("held", "found", "total")
-
     def __init__(self, tree: Tree, size: int, own: list[float]) -> None:
         self.strategy, self.size = tree, size
         self.weights = own_weights(tree.radices, own)[0]
         self.held = np.zeros((len(tree.sizes), size), dtype=np.int64)
         self.found = np.zeros((len(tree.sizes), size))
         self.total = np.zeros(size)
+
+    def settle(self, state: dict[str, Any]) -> None:
+        """The period is over."""
+        self.held, self.found, self.total = state["held"], state["found"], state["total"]
 
     def measured(self, quanta: IntArray, period: int) -> tuple[dict[int, IntArray], dict[str, Any]]:
         """The nodes that this period completes, by level, and the sums of those that are open after it."""
