@@ -34,7 +34,7 @@ BITS = 31
 ONE = 1 << BITS
 LARGEST = 1 << 60  # quanta: products of the parts below stay within 64 bits
 ROUNDING = 1e-9  # relative, of norms of columns: a sum of at most 10^5 positive terms, each by as many products
-_CHUNK = 1 << 13
+_CHUNK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class Buffers:
             if any(each >= ONE for each in found):
                 raise InvalidInput(f"{name}={found} are not below 2^{BITS}: pass those of a stream's plan.")
             settle(self, **{name: found})
+        if sum(self.gains) > 2 * ONE:
+            raise InvalidInput(f"gains={self.gains} add up to more than 2^{BITS + 1}: pass those of a stream's plan.")
         if len(self.decays) != len(self.gains):
             raise InvalidInput(f"decays={self.decays} and gains={self.gains} are not as many: pass a plan's.")
         slope = validation.number("slope", self.slope)
@@ -67,10 +69,10 @@ class Buffers:
         """Quanta by which an entry of a measurement may differ between neighbours beyond the linear difference.
 
         Two numbers rounded down to the quantum, multiplied and rounded down again: 2 more, or less. In a buffer, that
-        and one rounding more each period: 3/(1 - l_j) in all. The product with w_j is rounded once more.
+        and one rounding more each period: 3/(1 - l_j) in all. The sum of the products with w_j is rounded once more.
         """
         held = sum(gain / (ONE - decay) for decay, gain in zip(self.decays, self.gains, strict=True))
-        return (2.0 + len(self.decays) + 3.0 * held) * (1.0 + 1e-9)
+        return (3.0 + 3.0 * held) * (1.0 + 1e-9)
 
     def variances(self) -> Array:
         """Of the running total of each period, if sigma is 1, by the covariance of the buffers' errors."""
@@ -172,7 +174,10 @@ class BuffersRun:
         self.held = np.zeros((len(strategy.decays), size), dtype=np.int64)
         self.found = np.zeros((len(strategy.decays), size))
         self.total = np.zeros(size)
-        self._room = {"held": np.empty_like(self.held), "found": np.empty_like(self.found)}  # for the next period
+        self._room: dict[str, Any] = {
+            "held": np.empty_like(self.held),
+            "found": np.empty_like(self.found),
+        }  # for the next period
 
     def settle(self, state: dict[str, Any]) -> None:
         """The period is over; what was held before it is room for the next one."""
@@ -186,7 +191,7 @@ class BuffersRun:
         for start in range(0, self.size, _CHUNK):  # so that everything stays in the processor's cache
             part = slice(start, start + _CHUNK)
             own = product(quanta[part], scale)
-            total, high, low = own.copy(), np.empty_like(own), np.empty_like(own)
+            total, rest, high, low = own.copy(), np.zeros_like(own), np.empty_like(own), np.empty_like(own)
             for j, (decay, gain) in enumerate(zip(self.strategy.decays, self.strategy.gains, strict=True)):
                 after = held[j, part]
                 np.right_shift(self.held[j, part], BITS, out=high)  # as in product, for two factors at once
@@ -194,14 +199,14 @@ class BuffersRun:
                 np.multiply(high, gain, out=after)
                 total += after
                 np.multiply(low, gain, out=after)
-                after >>= BITS
-                total += after
+                rest += after
                 high *= decay
                 low *= decay
                 low >>= BITS
                 np.add(high, low, out=after)
                 after += own
-            measured[part] = total
+            rest >>= BITS  # below 2^63: all gains together are below 2
+            np.add(total, rest, out=measured[part])
         if held.size and max(int(held.max()), -int(held.min())) > LARGEST:
             raise InvalidInput(
                 f"value in period {period} makes the totals too large for this stream's arithmetic: state it in larger "

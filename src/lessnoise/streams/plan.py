@@ -50,8 +50,8 @@ class Plan:
         periods = validation.whole_number("periods", self.periods)
         if periods > MOST_PERIODS:
             raise InvalidInput(f"periods={shown(periods)} exceeds {MOST_PERIODS}: use longer periods, or two streams.")
-        sizes = self.shape if isinstance(self.shape, int) or self.shape else ()
-        shape = validation.shape(sizes) if isinstance(sizes, int) or len(sizes) else ()
+        given: object = self.shape
+        shape = () if isinstance(given, (tuple, list)) and not given else validation.shape(given)
         settle(self, periods=periods, shape=shape, epsilon=validation.epsilon(self.epsilon))
         delta = 0.0 if validation.delta_or_zero(self.delta) == 0.0 else validation.delta(self.delta)
         settle(self, delta=delta, changes=read_changes(self.changes))

@@ -73,7 +73,7 @@ class StreamFolder:
         place = folder_path(path)
         if not (place / PLAN).is_file():
             raise InvalidInput(
-                f"path={place} is no stream: create one with lessnoise stream create (in Python, Stream)."
+                f"path={place} is no stream: make one with lessnoise stream create, or Stream in Python."
             )
         return cls(place, _locked(place))
 
