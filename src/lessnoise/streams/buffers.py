@@ -174,10 +174,8 @@ class BuffersRun:
         self.held = np.zeros((len(strategy.decays), size), dtype=np.int64)
         self.found = np.zeros((len(strategy.decays), size))
         self.total = np.zeros(size)
-        self._room: dict[str, Any] = {
-            "held": np.empty_like(self.held),
-            "found": np.empty_like(self.found),
-        }  # for the next period
+        # Room for the next period's.
+        self._room: dict[str, Any] = {"held": np.empty_like(self.held), "found": np.empty_like(self.found)}
 
     def settle(self, state: dict[str, Any]) -> None:
         """The period is over; what was held before it is room for the next one."""

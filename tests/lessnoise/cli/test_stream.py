@@ -24,6 +24,7 @@ def run(tmp_path, monkeypatch):
     return call
 
 
+@pytest.mark.slow
 def test_create_push_show(run, tmp_path):
     said = run("stream", "create", "s", "--periods", "30", "--epsilon", "1", "--delta", "1e-6", "--seed", "3").stdout
     assert "created s for 30 periods" in said
@@ -61,6 +62,7 @@ def test_tables_from_files(run, tmp_path):
     run("stream", "show", "s", "--plot", "s.svg")
 
 
+@pytest.mark.slow
 def test_a_stream_is_paid_for_when_it_is_made(run, tmp_path):
     run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
     create = ["stream", "create", "s", "--periods", "30", "--epsilon", "0.8", "--ledger", "c.ledger"]
@@ -73,6 +75,7 @@ def test_a_stream_is_paid_for_when_it_is_made(run, tmp_path):
     assert "do not go together" in run(*create, "--seed", "1", code=2).output
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_sentence(run):
     assert "is no stream" in run("stream", "push", "nowhere", "1", code=2).output
     run("stream", "create", "s", "--periods", "3", "--epsilon", "1")

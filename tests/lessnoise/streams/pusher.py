@@ -4,6 +4,7 @@ import sys
 
 from lessnoise.streams import Stream
 
-stream = Stream.open(sys.argv[1])
-for period in range(max(stream.period, 1), stream.plan.periods + 1):  # the last one again: it may not have been told
-    print(period, repr(stream.push(period, period=period)), flush=True)
+if __name__ == "__main__":
+    stream = Stream.open(sys.argv[1])
+    for period in range(max(stream.period, 1), stream.plan.periods + 1):  # the last one again: it may not be told yet
+        print(period, repr(stream.push(period, period=period)), flush=True)

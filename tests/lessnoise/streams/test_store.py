@@ -67,6 +67,7 @@ def test_files_are_of_the_owner_alone(tmp_path):
         ln.Stream.open(tmp_path / "s")
 
 
+@pytest.mark.slow
 def test_only_one_at_a_time(tmp_path):
     with made(tmp_path / "s") as stream:
         with pytest.raises(ln.InvalidInput, match="in use"):
@@ -132,23 +133,44 @@ def test_changed_files_and_older_copies_are_refused(tmp_path):
         shutil.rmtree(torn)
 
 
-def test_what_cannot_be_written_closes_the_stream_and_is_not_returned(tmp_path, monkeypatch):
-    stream = made(tmp_path / "s")
-    stream.push(1)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_failure_at_every_step_of_a_push_leaves_a_stream_that_goes_on(tmp_path, monkeypatch, options):
+    """The n-th call of the system fails, for every n: what is not returned comes again, the same."""
+    whole = ln.Stream(periods=20, epsilon=1, rng=seeded(), **options)
+    expected = [whole.push(value) for value in (1, 2, 3)]
+    failed = 0
+    for last in range(1, 100):
+        stream = made(tmp_path / f"{last}", **options)
+        stream.push(1)
+        calls = 0
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+        def failing(function, last=last):
+            def call(*arguments):
+                nonlocal calls
+                calls += 1
+                if calls == last:
+                    raise OSError(28, "No space left on device")
+                return function(*arguments)
 
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            stream.push(2)
-    with pytest.raises(ln.InvalidInput, match="open it again"):
-        stream.push(2)
-    whole = ln.Stream(periods=20, epsilon=1, rng=seeded())
-    expected = [whole.push(1), whole.push(2)]
-    with ln.Stream.open(tmp_path / "s") as again:
-        assert again.push(2, period=2) == expected[1]
+            return call
+
+        with monkeypatch.context() as broken:
+            for name in ("fsync", "pwrite", "replace"):
+                broken.setattr(os, name, failing(getattr(os, name)))
+            try:
+                stream.push(2)
+            except OSError:
+                failed += 1
+                with pytest.raises(ln.InvalidInput, match="open it again"):
+                    stream.push(2)
+        stream.close()
+        with ln.Stream.open(tmp_path / f"{last}") as again:
+            assert again.push(2, period=2) == expected[1]
+            assert again.push(3, period=3) == expected[2]
+            assert again.totals.tolist() == expected
+        if calls < last:
+            break
+    assert failed >= 8
 
 
 @pytest.mark.slow

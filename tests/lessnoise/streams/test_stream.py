@@ -214,8 +214,7 @@ def test_totals_beyond_the_arithmetic_are_refused():
     stream = ln.Stream(periods=10, epsilon=1, delta=1e-6, strategy="buffers")
     most = 2.0**60 * stream.plan.noise.quantum
     with pytest.raises(ln.InvalidInput, match="too large"):
-        for _ in range(10):
-            stream.push(most)
+        pushed(stream, [most] * 10)
     assert stream.period < 10
 
 
