@@ -130,9 +130,9 @@ def column_norms(decays: Array, gains: Array, weights: Array) -> Array:
     squares = weights[::-1] ** 2
     found = squares.copy()
     for i in range(len(decays)):
-        for j in range(len(decays)):
+        for j in range(i + 1):
             later = lfilter([1.0], [1.0, -decays[i] * decays[j]], squares)
-            found[1:] += gains[i] * gains[j] * later[:-1]
+            found[1:] += (1.0 if i == j else 2.0) * gains[i] * gains[j] * later[:-1]
     return np.asarray(np.sqrt(found[::-1]))
 
 

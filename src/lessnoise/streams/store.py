@@ -84,6 +84,10 @@ class StreamFolder:
                 os.close(handle)
         self._totals = self._lock = -1
 
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
+
     def discard(self) -> None:
         """Remove a folder that has no stream yet."""
         self.close()

@@ -78,6 +78,7 @@ def test_only_one_at_a_time(tmp_path):
         stream.push(1)
     with pytest.raises(ln.InvalidInput, match="is closed"):
         stream.push(1)
+    ln.Stream.open(tmp_path / "s")  # forgotten, and so closed
     ln.Stream.open(tmp_path / "s").close()
     with pytest.raises(ln.InvalidInput, match="exists already"):
         made(tmp_path / "s")
