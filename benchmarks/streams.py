@@ -23,9 +23,7 @@ OPTIMA = {64: 78.7, 256: 113.7, 1024: 155.9}  # of Gaussian noise that may see a
 
 
 def errors() -> None:
-    print(
-        "| periods | tree, geometric noise | buffers, Gaussian noise | offline optimum, Gaussian | over it | planned in |"
-    )
+    print("| periods | tree, geometric | buffers, Gaussian | offline optimum, Gaussian | over it | planned in |")
     print("|---|---|---|---|---|---|")
     for periods in (16, 64, 256, 365, 1024, 4096, 10_000):
         start = time.perf_counter()

@@ -257,16 +257,12 @@ def best_plan(
         radius = l1_radius(base)[0]
 
         def variance(share: float) -> float:
-            return law_variance(pure_law(base, base.epsilon * share, radius))
+            """2/rate^2 of Laplace noise; 2 a/(1 - a)^2 = 1/(2 sinh^2(rate/2)) of geometric noise, a = e^-rate."""
+            rate = base.epsilon * share / radius
+            return 0.5 / math.sinh(min(0.5 * rate, 300.0)) ** 2 if base.changes.whole else 2.0 / rate**2
 
         candidates.append(replace(base, strategy=fitted_tree(base.periods, variance)))
-    if strategy != "tree" and base.delta > 0.0:
+    kept = can_keep(base.delta, base.epsilon, drawn(base.periods, base.size))
+    if strategy == "buffers" or (strategy == "best" and base.delta > 0.0 and kept):
         candidates.append(replace(base, strategy=fitted_buffers(base.periods)))
     return min(candidates, key=lambda plan: float(np.mean(plan.variances())))
-
-
-def law_variance(law: Geometric | Laplace) -> float:
-    """2 b^2, or 2 a/(1 - a)^2 = 1/(2 sinh^2(rate/2)) with a = e^-rate."""
-    if isinstance(law, Laplace):
-        return 2.0 * law.scale**2
-    return 0.5 / math.sinh(min(0.5 * law.rate, 300.0)) ** 2

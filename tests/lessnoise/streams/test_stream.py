@@ -133,6 +133,18 @@ def test_the_better_law_is_chosen():
     assert ln.Stream(periods=1, epsilon=1).query_error == pytest.approx(2 * math.e**-1 / (1 - math.e**-1) ** 2)
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 10.0, 200.0])
+@pytest.mark.parametrize(
+    "changes", [ln.changes.counts(), ln.changes.ball(0.5), ln.changes.counts(neighbours="replace")]
+)
+def test_every_epsilon_is_kept(epsilon, changes):
+    for delta in (0.0, 1e-5):
+        stream = ln.Stream(periods=50, epsilon=epsilon, delta=delta, changes=changes)
+        assert stream.delta(epsilon).upper <= delta
+        assert stream.guarantee.delta <= max(delta, 1e-20 * math.exp(min(epsilon, 50.0)))
+        stream.push(3)
+
+
 def test_any_window_is_a_difference_of_totals():
     stream = ln.Stream(periods=10, epsilon=1, shape=(2, 3), delta=1e-3)
     totals = pushed(stream, np.ones((6, 2, 3), dtype=int))
