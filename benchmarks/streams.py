@@ -1,6 +1,7 @@
 """Streams: errors beside the offline optimum, the time of a push, and 200 processes that are killed.
 
-Run ``python benchmarks/streams.py``, or with one of ``errors``, ``times`` and ``kill 200``. Prints the tables of
+Run ``python -P benchmarks/streams.py``, or with one of ``errors``, ``times`` and ``kill 200``; without -P Numba takes
+the ``coverage.py`` beside it for another, and the noise is drawn without compiled code. Prints the tables of
 ``results/streams.md``; exit code 1 if a killed stream told anything else than one that was not.
 """
 

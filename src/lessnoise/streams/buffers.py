@@ -34,7 +34,7 @@ BITS = 31
 ONE = 1 << BITS
 LARGEST = 1 << 60  # quanta: products of the parts below stay within 64 bits
 ROUNDING = 1e-9  # relative, of norms of columns: a sum of at most 10^5 positive terms, each by as many products
-_CHUNK = 1 << 14
+_CHUNK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,7 @@ class BuffersRun:
         self.held = np.zeros((len(strategy.decays), size), dtype=np.int64)
         self.found = np.zeros((len(strategy.decays), size))
         self.total = np.zeros(size)
+        self._scratch = np.empty((4, min(size, _CHUNK)), dtype=np.int64)
         # Room for the next period's.
         self._room: dict[str, Any] = {"held": np.empty_like(self.held), "found": np.empty_like(self.found)}
 
@@ -189,7 +190,8 @@ class BuffersRun:
         for start in range(0, self.size, _CHUNK):  # so that everything stays in the processor's cache
             part = slice(start, start + _CHUNK)
             own = product(quanta[part], scale)
-            total, rest, high, low = own.copy(), np.zeros_like(own), np.empty_like(own), np.empty_like(own)
+            total, rest, high, low = (each[: own.size] for each in self._scratch)
+            total[:], rest[:] = own, 0
             for j, (decay, gain) in enumerate(zip(self.strategy.decays, self.strategy.gains, strict=True)):
                 after = held[j, part]
                 np.right_shift(self.held[j, part], BITS, out=high)  # as in product, for two factors at once
