@@ -58,6 +58,7 @@ from lessnoise.mechanism import (
 )
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release
+from lessnoise.streams import Stream
 from lessnoise.table import (
     Table,
     TableAnswer,
@@ -119,6 +120,7 @@ __all__ = [
     "Release",
     "Request",
     "Shells",
+    "Stream",
     "Sum",
     "Table",
     "TableAnswer",

@@ -20,6 +20,7 @@ from lessnoise.cli.plan import plan
 from lessnoise.cli.query import query
 from lessnoise.cli.release import release
 from lessnoise.cli.selftest import selftest
+from lessnoise.cli.stream import stream
 
 app = typer.Typer(
     cls=OneSentenceGroup,
@@ -56,6 +57,7 @@ def main(
 for command in (audit, check, claims, explore, frontier, histogram, plan, query, release, selftest):
     app.command()(command)
 app.add_typer(ledger, name="ledger", help="A budget that many releases share, in one file.")
+app.add_typer(stream, name="stream", help="Running totals, one value a period, private over all periods together.")
 
 
 def run() -> None:

@@ -1,0 +1,268 @@
+"""The plan of a stream, all of it public: what is measured in which period, with what noise, and what it guarantees."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lessnoise import validation
+from lessnoise._common import settle
+from lessnoise.changes import Changes, read_changes
+from lessnoise.composition import Composition, compose
+from lessnoise.errors import InvalidInput
+from lessnoise.guarantees import Claim, Neighbours
+from lessnoise.harmless import shown
+from lessnoise.mechanism import Geometric, Laplace, Law, Mechanism, analytic_gaussian
+from lessnoise.noise import can_keep
+from lessnoise.streams.buffers import ROUNDING, Buffers, BuffersRun, profile, quantum_for
+from lessnoise.streams.fit import fitted_buffers
+from lessnoise.streams.tree import Tree, TreeRun, difference_variance, fitted_tree, period_variances
+
+if TYPE_CHECKING:
+    from lessnoise._common import Array
+
+    Strategy = Buffers | Tree
+
+MOST_PERIODS = 100_000
+STRATEGIES = ("best", "tree", "buffers")
+SCHEMA = 1
+_SHARE = 2.0**-12  # of the sensitivity, that rounding to quanta may add to it
+_SOURCE = "calibrated on the exact curve by lessnoise"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a stream but its data and its key."""
+
+    periods: int
+    shape: tuple[int, ...]
+    epsilon: float
+    delta: float
+    changes: Changes
+    participations: int
+    strategy: Strategy
+
+    def __post_init__(self) -> None:
+        periods = validation.whole_number("periods", self.periods)
+        if periods > MOST_PERIODS:
+            raise InvalidInput(f"periods={shown(periods)} exceeds {MOST_PERIODS}: use longer periods, or two streams.")
+        given: object = self.shape
+        shape = () if isinstance(given, (tuple, list)) and not given else validation.shape(given)
+        settle(self, periods=periods, shape=shape, epsilon=validation.epsilon(self.epsilon))
+        delta = 0.0 if validation.delta_or_zero(self.delta) == 0.0 else validation.delta(self.delta)
+        settle(self, delta=delta, changes=read_changes(self.changes))
+        self.changes.check_shape(self.shape or (1,))
+        participations = validation.whole_number("participations", self.participations)
+        if participations > periods:
+            raise InvalidInput(
+                f"participations={shown(participations)} exceeds periods={periods}: pass in how many periods one "
+                "individual takes part at most."
+            )
+        settle(self, participations=participations)
+
+    @property
+    def size(self) -> int:
+        """Entries of a period's value."""
+        return math.prod(self.shape)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that the changes are stated for."""
+        return self.changes.relation or Neighbours.ADD_REMOVE
+
+    @property
+    def entries(self) -> int:
+        """How many entries one individual can change at most: a whole change is 1 at least where it is not 0."""
+        if not self.changes.whole:
+            return self.size
+        return min(self.size, math.floor(self.changes.norm(1, self.size) * self.participations))
+
+    @property
+    def noise(self) -> Noise:
+        """The calibrated noise."""
+        return _noise(self)
+
+    @property
+    def composition(self) -> Composition:
+        """What a ledger is charged for: all that is measured in all periods."""
+        return self.noise.composition
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the noise is of whole numbers, for values that are."""
+        return isinstance(self.strategy, Tree) and self.changes.whole
+
+    def check(self) -> None:
+        """Refuse a target that the noise keeps, but not a cipher: its delta is too small for its epsilon."""
+        count = drawn(self.periods, self.size)
+        if isinstance(self.strategy, Buffers) and not can_keep(self.delta, self.epsilon, count):
+            raise InvalidInput(
+                f"delta={self.delta:g} is too small for epsilon={self.epsilon:g} and {count} numbers: the random words "
+                "alone cost as much; use a larger delta or a smaller epsilon."
+            )
+
+    def variances(self) -> Array:
+        """Of the running total of each period, in an entry."""
+        if isinstance(self.strategy, Buffers):
+            return self.strategy.variances() * self.noise.deviations[0] ** 2
+        return period_variances(self.strategy, self.noise.variances)
+
+    def window_variance(self, first: int, last: int) -> float:
+        """Of the sum over the periods first .. last, as the difference of two running totals."""
+        if isinstance(self.strategy, Buffers):
+            return self.strategy.window_variance(first, last) * self.noise.deviations[0] ** 2
+        return difference_variance(self.strategy, self.noise.variances, first, last)
+
+    def run(self) -> BuffersRun | TreeRun:
+        """A run of the strategy, before the first period."""
+        if isinstance(self.strategy, Buffers):
+            return BuffersRun(self.strategy, self.size)
+        return TreeRun(self.strategy, self.size, self.noise.variances)
+
+    def law(self, level: int, period: int) -> Law | float:
+        """The noise of a measurement: a law of integers or Laplace's, or the deviation of Gaussian noise."""
+        if isinstance(self.strategy, Buffers):
+            return self.noise.deviations[0] / float(profile(self.strategy).weights[period - 1]) * (1.0 + 1e-14)
+        return self.noise.laws[level]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "periods": self.periods,
+            "shape": list(self.shape),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "changes": self.changes.to_dict(),
+            "participations": self.participations,
+            "strategy": self.strategy.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Plan:
+        """The inverse of :meth:`to_dict`."""
+        names = ("periods", "shape", "epsilon", "delta", "changes", "participations", "strategy")
+        given = validation.fields(values, names, "stream", schema=SCHEMA)
+        strategy = validation.fields(given["strategy"], ("kind",), "strategy", optional=None)
+        validation.choice("strategy kind", strategy["kind"], [Buffers.kind, Tree.kind])
+        made: Strategy
+        if strategy["kind"] == Buffers.kind:
+            found = validation.fields(given["strategy"], ("kind", "periods", "decays", "gains", "slope"), "strategy")
+            made = Buffers(found["periods"], tuple(found["decays"]), tuple(found["gains"]), found["slope"])
+        else:
+            found = validation.fields(given["strategy"], ("kind", "periods", "radices", "shares"), "strategy")
+            made = Tree(found["periods"], tuple(found["radices"]), tuple(found["shares"]))
+        shape = tuple(validation.entries("shape", given["shape"])) if given["shape"] else ()
+        if made.periods != given["periods"]:
+            raise InvalidInput(f"periods={shown(given['periods'])} differ from the strategy's {made.periods}.")
+        return cls(**{**{name: given[name] for name in names}, "shape": shape, "strategy": made})
+
+
+class Noise(NamedTuple):
+    """Noise of the levels of a tree, or of the measurements of buffers, where the weight is 1; and the quantum."""
+
+    quantum: float
+    laws: tuple[Law, ...]
+    deviations: tuple[float, ...]
+    composition: Composition
+
+    @property
+    def variances(self) -> list[float]:
+        """Of the laws."""
+        return [deviation**2 for deviation in self.deviations]
+
+
+@functools.lru_cache(maxsize=64)
+def _noise(plan: Plan) -> Noise:
+    return _gaussian(plan, plan.strategy) if isinstance(plan.strategy, Buffers) else _pure(plan, plan.strategy)
+
+
+def _gaussian(plan: Plan, strategy: Buffers) -> Noise:
+    """One Gaussian release of all measurements: adaptive inputs change nothing (Denisov et al. 2022, Theorem 2.1).
+
+    k periods of one individual change them by k columns at most, each at most 1 long: k times the l2 norm of a change.
+    """
+    validation.delta(plan.delta)
+    radius = plan.participations * plan.changes.norm(2, plan.size)
+    quantum = quantum_for(strategy, radius, plan.entries, _SHARE)
+    mechanism = analytic_gaussian(
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        sensitivity=radius * (1.0 + ROUNDING) * (1.0 + _SHARE),
+        shape=drawn(plan.periods, plan.size),
+        neighbours=plan.neighbours,
+    )
+    deviation = mechanism.standard_deviation * (1.0 + 1e-13)
+    return Noise(quantum, (mechanism.law,), (deviation,), compose(mechanism))
+
+
+def _pure(plan: Plan, tree: Tree) -> Noise:
+    """One node of each level contains a period: the levels compose, and what k periods change adds up in l1."""
+    radius, quantum = l1_radius(plan)
+    mechanisms, laws, deviations = [], [], []
+    for level, share in enumerate(tree.shares):
+        law = pure_law(plan, plan.epsilon * share, radius)
+        shape = (drawn(tree.nodes(level), plan.size),)
+        own = math.nextafter(plan.epsilon * share * (1.0 + 1e-13), math.inf)
+        claim = Claim(own, 0.0, plan.neighbours, _SOURCE)
+        mechanism = Mechanism(law.kind, law, shape, radius, plan.neighbours, claim)
+        mechanisms.append(mechanism)
+        laws.append(law)
+        deviations.append(mechanism.standard_deviation)
+    return Noise(quantum, tuple(laws), tuple(deviations), compose(*mechanisms))
+
+
+def l1_radius(plan: Plan) -> tuple[float, float]:
+    """The largest change of the nodes of a level in l1, and the quantum: 1 for whole numbers, else a part of a change.
+
+    Two numbers that are rounded down to quanta differ by at most one quantum more than before.
+    """
+    radius = plan.participations * plan.changes.norm(1, plan.size)
+    if plan.changes.whole:
+        return radius, 1.0
+    quantum = math.ldexp(1.0, math.frexp(_SHARE * radius / (plan.size * plan.participations))[1] - 1)
+    return math.nextafter(radius * (1.0 + _SHARE), math.inf), quantum
+
+
+def pure_law(plan: Plan, epsilon: float, radius: float) -> Geometric | Laplace:
+    """Geometric noise for whole numbers, which is the smaller one; else Laplace's."""
+    if plan.changes.whole:
+        return Geometric(math.nextafter(epsilon / radius, 0.0))
+    return Laplace(math.nextafter(radius / epsilon, math.inf))
+
+
+def drawn(releases: int, size: int) -> int:
+    """As many numbers, drawn with one key, as are at least as far from the ideal as these releases with a key each.
+
+    By ``machine_distance``, q numbers with one key are at most (2 q + 2048)^2/2^129 from it, and distances add up.
+    """
+    return max(releases * size, math.ceil(math.sqrt(releases) * (size + 1024)))
+
+
+def best_plan(
+    periods: int, shape: object, epsilon: float, delta: float, changes: Changes, participations: int, strategy: str
+) -> Plan:
+    """The strategy of least mean squared error of the running totals among those that keep the target."""
+    validation.choice("strategy", strategy, STRATEGIES)
+    single = Tree(1, (), (0.5,))
+    base = Plan(periods, shape, epsilon, delta, changes, participations, single)  # type: ignore[arg-type]
+    if strategy == "buffers" and base.delta == 0.0:
+        raise InvalidInput('delta=0.0 is too small for strategy="buffers", which has Gaussian noise: pass one above 0.')
+    candidates = []
+    if strategy != "buffers":
+        radius = l1_radius(base)[0]
+
+        def variance(share: float) -> float:
+            """2/rate^2 of Laplace noise; 2 a/(1 - a)^2 = 1/(2 sinh^2(rate/2)) of geometric noise, a = e^-rate."""
+            rate = base.epsilon * share / radius
+            return 0.5 / math.sinh(min(0.5 * rate, 300.0)) ** 2 if base.changes.whole else 2.0 / rate**2
+
+        candidates.append(replace(base, strategy=fitted_tree(base.periods, variance)))
+    kept = can_keep(base.delta, base.epsilon, drawn(base.periods, base.size))
+    if strategy == "buffers" or (strategy == "best" and base.delta > 0.0 and kept):
+        candidates.append(replace(base, strategy=fitted_buffers(base.periods)))
+    return min(candidates, key=lambda plan: float(np.mean(plan.variances())))
