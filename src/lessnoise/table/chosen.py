@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lessnoise.query import Measure
     from lessnoise.table.aggregates import Aggregate
 
-INTERVAL_SHARE = 0.25
-"""Of the quantiles' budget, for the counts behind the intervals: the values have a third more error by it."""
-INTERVAL_CELLS = 32
+INTERVAL_SHARE = 0.1
+"""Of the quantiles' budget, for the counts behind the intervals: the values have a ninth more error by it."""
+INTERVAL_CELLS = 24
 TREE_CELLS = 128
 _FEWEST_WHOLE = 16
 _FALL = 0.5  # from cut to cut, of the distance to a chosen place
