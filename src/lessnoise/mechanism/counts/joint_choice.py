@@ -5,8 +5,9 @@ probabilities (0 and 1 among them), places and a number v are chosen together, w
 
     mu(x) exp(-epsilon/2 sum_j |n_j - c_j v|),
 
-v among public numbers, mu public: an exponential mechanism (McSherry & Talwar, FOCS 2007) whose score is that of
-Gillenwater, Joseph & Kulesza (ICML 2021) with v for the number of rows, which need not be known. v is not released.
+v among public numbers, c_j v rounded to eighths of a row, mu public: an exponential mechanism (McSherry & Talwar, FOCS
+2007) whose score is that of Gillenwater, Joseph & Kulesza (ICML 2021) with v for the number of rows, which need not be
+known. v is not released.
 
 **Loss.** A row more is a row more in one of the parts (:mod:`lessnoise.mechanism.counts.spread_rows`): the sum changes
 by at most 1, the chance of an outcome before division by the total by e^(epsilon/2) at most, and the total, too.
@@ -168,7 +169,8 @@ class Chain:
     def window(self, exponent: float) -> Window:
         """All places and v but for those whose weights are below e^-exponent, of a total measure below 1.
 
-        The sum of the law is at least |rank of x_i - p_i n|, and at least |n - v|.
+        The sum of the law is at least |rank of x_i - p_i n| but for the rounding of c_j v, for which there is a row
+        more, and at least |n - v|.
         """
         rows, half = self.spread.rows, 0.5 * self.epsilon
         reach = math.ceil(exponent / half) + 1
@@ -216,7 +218,7 @@ class Chain:
         """The ranks of the places; None where floats leave a doubt."""
         widest = min(self.spread.rows, 4.0 * _REACH / self.epsilon) + 4.0
         by = floats(self.rate, (self.margin + 2.0**-50 * widest) * len(self.probabilities))
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore", invalid="ignore"):  # what is not finite is a doubt
             return self._looked(words, 0, by, _REACH)
 
     def _in_digits(self, words: list[Word], step: int) -> list[int] | None:
@@ -232,9 +234,9 @@ class Chain:
             window = self.window(exponent)
             totals = self._totals(window, by)
             missing = window.log_left_out - math.log(by.error) - by.log(totals.sum())
-            if missing <= 0.0:
+            if -math.inf < missing <= 0.0:
                 return self._chosen(words, level, window, totals, by)
-            exponent += min(missing + 1.0, exponent)
+            exponent += min(missing + 1.0, exponent) if math.isfinite(missing) else exponent
         return None
 
     def _totals(self, window: Window, by: Arithmetic) -> Numbers:
