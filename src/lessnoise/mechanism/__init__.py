@@ -14,9 +14,8 @@ from lessnoise.mechanism.builders import (
 from lessnoise.mechanism.catalogue import BEST, CATALOGUE, build_all, choose_mechanism, find_mechanism
 from lessnoise.mechanism.choice import least_noise
 from lessnoise.mechanism.counts.dawa import Dawa, dawa
-from lessnoise.mechanism.counts.descent import level_shares
 from lessnoise.mechanism.counts.hierarchy import Hierarchy, best_branching, hb
-from lessnoise.mechanism.counts.quantile_choice import QuantileChoice, quantile_choice
+from lessnoise.mechanism.counts.quantile_choice import QuantileChoice, choice_deviation, quantile_choice
 from lessnoise.mechanism.curve.coins import MOST_TOSSES, Coins
 from lessnoise.mechanism.curve.dispatch import (
     LARGEST_EPSILON,
@@ -106,6 +105,7 @@ __all__ = [
     "binary_shares",
     "build_all",
     "changes_words",
+    "choice_deviation",
     "choose_mechanism",
     "classic_gaussian",
     "computable",
@@ -134,7 +134,6 @@ __all__ = [
     "laplace",
     "largest_delta",
     "least_noise",
-    "level_shares",
     "log_gamma_ratio",
     "log_height",
     "log_weights",

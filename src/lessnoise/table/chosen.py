@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lessnoise.mechanism import QuantileChoice, level_shares
+from lessnoise.mechanism import QuantileChoice, choice_deviation
 from lessnoise.table.intervals import quantile_ends
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lessnoise.query import Measure
     from lessnoise.table.aggregates import Aggregate
 
-INTERVAL_SHARE = 0.25
-"""Of the quantiles' budget, for the counts behind the intervals: the values have a third more error by it."""
-INTERVAL_CELLS = 32
+INTERVAL_SHARE = 0.1
+"""Of the quantiles' budget, for the counts behind the intervals: the values have a ninth more error by it."""
+INTERVAL_CELLS = 24
 TREE_CELLS = 128
 _FEWEST_WHOLE = 16
 _FALL = 0.5  # from cut to cut, of the distance to a chosen place
@@ -31,7 +31,7 @@ _ALWAYS = 2048  # from so many cells on, a tree would take too long
 
 def deviation(probabilities: tuple[float, ...]) -> float:
     """Of the rank of a chosen quantile at epsilon 1, in rows, with what the intervals cost."""
-    return level_shares(probabilities)[1] / (1.0 - INTERVAL_SHARE)
+    return choice_deviation(probabilities) / (1.0 - INTERVAL_SHARE)
 
 
 def tree_deviation(cells: int) -> float:

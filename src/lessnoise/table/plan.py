@@ -177,7 +177,7 @@ def make_plan(
                 )
             else:
                 built = build(measure, (groups * width,), changes, neighbours, epsilon * share, delta * spent)
-            choice = _choice(query, measure, served, unit, neighbours, epsilon * share) if choosing else None
+            choice = _choice(query, measure, served, unit, neighbours, epsilon * share, unknown) if choosing else None
             part = Part(measure, tuple(served), where, built, choice)
             parts.append(part.sized(MOST_GROUPS) if unknown else part)
         return Plan(query, tuple(parts), epsilon, delta, level)
@@ -222,8 +222,9 @@ def _choice(
     unit: Unit,
     neighbours: Neighbours,
     epsilon: float,
+    unknown: bool,
 ) -> Mechanism:
-    """Where the quantiles are."""
+    """Where the quantiles are; with ``unknown`` keys, there may be many groups."""
     return quantile_choice(
         epsilon=epsilon * (1.0 - INTERVAL_SHARE),
         cells=measure.width,
@@ -232,6 +233,7 @@ def _choice(
         whole=max(cells_to_one(measure), 1),
         rows=unit.rows,
         neighbours=neighbours,
+        descent=True if unknown else None,
     )
 
 

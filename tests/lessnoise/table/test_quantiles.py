@@ -7,7 +7,15 @@ import pytest
 
 import lessnoise as ln
 from lessnoise.mechanism import QuantileChoice
-from lessnoise.table.chosen import INTERVAL_CELLS, cells_for, cells_to_one, counted, counted_edges, is_chosen
+from lessnoise.table.chosen import (
+    INTERVAL_CELLS,
+    INTERVAL_SHARE,
+    cells_for,
+    cells_to_one,
+    counted,
+    counted_edges,
+    is_chosen,
+)
 
 QUARTILES = (0.25, 0.5, 0.75)
 AGES = np.random.default_rng(0).normal(45.0, 18.0, 3000).clip(0.0, 100.0).round()
@@ -67,7 +75,7 @@ def test_what_is_paid_is_what_was_asked_for(options, sensitivity):
     law = part.choice.law
     assert isinstance(law, QuantileChoice)
     assert part.choice.sensitivity == sensitivity
-    assert law.epsilon * sensitivity <= 0.75
+    assert law.epsilon * sensitivity <= 1.0 - INTERVAL_SHARE
     assert sum(each.claim.epsilon for each in part.mechanisms) <= 1.0
     assert plan.composition.within(1.0, 1e-6)
     assert plan.rows()[0]["epsilon"] == pytest.approx(1.0)
