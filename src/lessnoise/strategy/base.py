@@ -7,19 +7,20 @@ column a_j: the columns say what noise the measurements need.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from lessnoise import validation
-from lessnoise._common import round_up
 from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from lessnoise._common import Array
     from lessnoise.workload import Workload
 
@@ -61,6 +62,15 @@ class Strategy(ABC):
     @abstractmethod
     def measure(self, table: Array) -> Array:
         """A x, as floats."""
+
+    def roundings(self) -> float:
+        """How often a term of an entry of ``measure`` is rounded, relative to |A| |x|; infinite if that is not known."""
+        return math.inf
+
+    def magnitudes(self, table: Array) -> Array:
+        """|A| x, as floats, for a table of numbers that are not negative."""
+        assert self.nonnegative
+        return self.measure(table)
 
     @abstractmethod
     def error(self, table: Array) -> float:
@@ -124,17 +134,17 @@ def majorant(columns: list[Moves]) -> Moves:
     """Sizes whose largest add up to at least those of any of the columns, however many.
 
     >>> from lessnoise.changes import Moves
-    >>> majorant([Moves.of([3.0]), Moves.of([2.0, 2.0])])
-    Moves(sizes=((3.0, 1), (1.0, 1)))
+    >>> [round(size, 9) for size, _ in majorant([Moves.of([3.0]), Moves.of([2.0, 2.0])]).sizes]
+    [3.0, 1.0]
     """
     longest = max(moves.count for moves in columns)
-    most = [Fraction(0)] * (longest + 1)
+    most = np.zeros(longest + 1)
     for moves in columns:
-        total, place = Fraction(0), 0
-        for size, count in moves.sizes:
-            for _ in range(count):
-                total, place = total + Fraction(size), place + 1
-                most[place] = max(most[place], total)
-        for after in range(place + 1, longest + 1):
-            most[after] = max(most[after], total)
-    return Moves.of(round_up(after - before) for before, after in itertools.pairwise(most))
+        sizes = np.repeat([size for size, _ in moves.sizes], [count for _, count in moves.sizes])
+        sums = np.full(longest, sizes.sum())
+        sums[: sizes.size] = np.cumsum(sizes)
+        most[1:] = np.maximum(most[1:], sums)
+    found = np.maximum(np.diff(most), 0.0)
+    if len(columns) > 1:
+        found[0] += 2.0 * longest * 2.0**-53 * most[-1]  # above all rounding of the sums
+    return Moves.of(found.tolist())

@@ -75,6 +75,10 @@ class Dense(Strategy):
         """How often an entry of A x is rounded, relative to the sum of the sizes of its terms."""
         return float(self.matrix.shape[1])
 
+    def magnitudes(self, table: Array) -> Array:
+        """|A| x."""
+        return np.asarray(self._flat(table) @ np.abs(self.matrix.array).T)
+
     def measure(self, table: Array) -> Array:
         """A x, as floats."""
         return np.asarray(self._flat(table) @ self.matrix.array.T)

@@ -150,10 +150,12 @@ def start(size: int, rows: int, seed: int) -> Array:
 def _least(loss: Loss, starts: list[Array], bounds: list[tuple[float, float]], steps: int) -> Array:
     """The best of some starts after a fifth of the steps, carried on."""
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     def descend(values: Array, most: int) -> tuple[float, Array]:
         options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-8, "gtol": 1e-10, "maxcor": 10}
-        found = minimize(loss, values, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        with threadpool_limits(1):  # matrices so small that threads wait for each other
+            found = minimize(loss, values, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return float(found.fun), np.asarray(found.x)
 
     tried = [descend(values, steps // 5) for values in starts]

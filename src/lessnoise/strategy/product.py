@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -19,12 +20,15 @@ from lessnoise.strategy.base import Strategy, majorant, read_strategy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from lessnoise._common import Array
     from lessnoise.workload import Factor, Workload
 
 _ULP = 2.0**-53
 _LEAST = math.ulp(0.0)
 _EXACT = 2.0**53
+_LIMB = 27  # bits of a weight that are multiplied at once
 _MOST_COLUMNS = 64
 
 
@@ -78,18 +82,15 @@ class Product(Strategy):
 
     def error(self, table: Array) -> float:
         """Each axis is within so many roundings of what it would give for sizes, and the axes after it keep that."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            known = self.nonnegative and all(hasattr(axis, "roundings") for axis in self.axes)
-            sizes = float(np.max(self.measure(np.abs(table)), initial=0.0)) if known else math.inf
         total, norms = float(np.abs(table).sum()) * (1.0 + table.size * _ULP), [axis.norm(1) for axis in self.axes]
         most = total * math.prod(norms)
         if not math.isfinite(most):
             return math.inf
         if self.whole and most < _EXACT and bool((table == np.rint(table)).all()):
             return 0.0
-        if math.isfinite(sizes):
-            roundings = sum(_roundings(axis) for axis in self.axes)
-            return 1.01 * roundings * (_ULP * sizes + _LEAST)
+        roundings = sum(axis.roundings() for axis in self.axes)
+        if math.isfinite(roundings):
+            return 1.01 * roundings * (_ULP * self._sizes(np.abs(table)) + _LEAST)
         found = 0.0
         for axis, norm in zip(self.axes, norms, strict=True):
             # Of all tables of one total the worst is in one cell, and no cell is worse than all cells at once.
@@ -97,15 +98,22 @@ class Product(Strategy):
             found, total = own + found * axis.shape[0] * norm, total * norm
         return 1.01 * found
 
+    def _sizes(self, table: Array) -> float:
+        """The largest entry of |A| |x|."""
+        for place, axis in enumerate(self.axes):
+            table = np.moveaxis(axis.magnitudes(np.moveaxis(table, place, -1)), -1, place)
+        return float(np.max(table, initial=0.0))
+
     def exact(self, table: Array, index: int) -> Fraction:
-        """One entry of A x, as a real number: the last axis first, its rows in exact numbers."""
+        """One entry of A x, as a real number: the last axis first, in whole numbers."""
         places = np.unravel_index(index, [axis.rows for axis in self.axes])
+        numbers, exponent = whole_numbers(table.reshape(-1))
+        exact = np.array(numbers, dtype=object).reshape(table.shape)
         for axis, place in zip(self.axes[::-1], places[::-1], strict=True):
-            row = [axis.exact(unit, int(place)) for unit in np.eye(axis.shape[0])]
+            row, own = _row(axis, int(place))
             used = [j for j, entry in enumerate(row) if entry]
-            exact = np.vectorize(lambda number: Fraction(number), otypes=[object])(table[..., used])
-            table = np.asarray(exact.dot(np.array([row[j] for j in used], dtype=object)), dtype=object)
-        return Fraction(table.item())
+            exact, exponent = _dot(exact[..., used], [row[j] for j in used]), exponent + own
+        return Fraction(int(exact.item())) * Fraction(2) ** exponent
 
     def fit(self, measured: Array) -> Array:
         """Axis by axis, as (A_1 x A_2)^+ = A_1^+ x A_2^+."""
@@ -162,12 +170,43 @@ class Product(Strategy):
         return cls(given["axes"])
 
 
-def _roundings(axis: Any) -> float:  # noqa: ANN401
-    return float(axis.roundings())
-
-
 def _trace(axis: Any, factor: Factor) -> float:  # noqa: ANN401
     return float(axis.factor_trace(factor))
+
+
+def whole_numbers(values: Array) -> tuple[list[int], int]:
+    """Floats as whole numbers times one power of two: the numbers, and the exponent.
+
+    >>> whole_numbers(np.array([0.5, 3.0]))
+    ([1, 6], -1)
+    """
+    pairs = [float(value).as_integer_ratio() for value in values]
+    shift = max((bottom for _, bottom in pairs), default=1).bit_length() - 1
+    return [top << shift - (bottom.bit_length() - 1) for top, bottom in pairs], -shift
+
+
+@functools.lru_cache(maxsize=256)
+def _row(axis: Strategy, place: int) -> tuple[list[int], int]:
+    """A row of the strategy along an axis, as whole numbers times one power of two."""
+    entries = [axis.exact(unit, place) for unit in np.eye(axis.shape[0])]
+    shift = max(entry.denominator for entry in entries).bit_length() - 1
+    return [int(entry * 2**shift) for entry in entries], -shift
+
+
+def _dot(table: NDArray[np.object_], row: list[int]) -> NDArray[np.object_]:
+    """The exact sums of a table of whole numbers along its last axis, with weights; in 64 bits where these do."""
+    most = max((abs(int(entry)) for entry in table.flat), default=0)
+    if most.bit_length() + len(row).bit_length() + _LIMB > 62:
+        return np.asarray(table.dot(np.array(row, dtype=object)), dtype=object)
+    small, sign = table.astype(np.int64), [1 if entry >= 0 else -1 for entry in row]
+    left, found, shift = [abs(entry) for entry in row], np.zeros(table.shape[:-1], dtype=object), 0
+    while any(left):
+        limbs = np.array(
+            [s * (entry & ((1 << _LIMB) - 1)) for s, entry in zip(sign, left, strict=True)], dtype=np.int64
+        )
+        found = found + (small @ limbs).astype(object) * (1 << shift)
+        left, shift = [entry >> _LIMB for entry in left], shift + _LIMB
+    return np.asarray(found, dtype=object)
 
 
 def _times(columns: Sequence[Moves]) -> Moves:

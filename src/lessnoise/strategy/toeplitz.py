@@ -105,12 +105,9 @@ class Toeplitz(Strategy):
 
         return np.asarray(self._r[:, np.newaxis] * toeplitz(self._c, np.zeros(self.size)) * self._t)
 
-    @property
     def roundings(self) -> float:
-        """How often an entry of A x is rounded, relative to the sum of the sizes of its terms; none for long FFTs."""
-        if self.size > _DIRECT:
-            raise AttributeError("roundings")
-        return self.size + 3.0
+        """How often an entry of A x is rounded, relative to the sum of the sizes of its terms; unknown for FFTs."""
+        return self.size + 3.0 if self.size <= _DIRECT else math.inf
 
     def measure(self, table: Array) -> Array:
         """A x, as floats: by the matrix for up to 1,024 cells, else by FFT in the longest floats."""
@@ -124,7 +121,7 @@ class Toeplitz(Strategy):
         with np.errstate(over="ignore", invalid="ignore"):
             if self.size <= _DIRECT:
                 sizes = float(np.max(np.abs(table) @ np.abs(self._matrix.T), initial=0.0))
-                found = 1.01 * self.roundings * (UNIT * sizes + math.ulp(0.0))
+                found = 1.01 * self.roundings() * (UNIT * sizes + math.ulp(0.0))
             else:
                 found = 1.01 * self._fft_error(np.multiply(self._t, np.abs(table), dtype=PRECISE)) + math.ulp(0.0)
         return found if math.isfinite(found) else math.inf
