@@ -67,7 +67,7 @@ def workload_mechanism(
     >>> m = ln.workload_mechanism(days, epsilon=1, delta=1e-6)
     >>> alone = ln.least_noise(epsilon=1, delta=1e-6, shape=64, changes=ln.changes.counts())
     >>> f"{m.query_error:.1f} for a running total, {alone.query_error * 32.5:.1f} from noisy cells"
-    '28.3 for a running total, 59.8 from noisy cells'
+    '28.4 for a running total, 59.8 from noisy cells'
     >>> table = m.release(range(64)).value
     >>> days.answers(table).shape
     (64,)
