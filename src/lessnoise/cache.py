@@ -20,7 +20,7 @@ from lessnoise import files
 from lessnoise.errors import LessnoiseError
 
 VERSION = 4
-LARGEST = 4 * 2**20  # bytes of an answer
+LARGEST = 16 * 2**20  # bytes of an answer
 VARIABLE = "LESSNOISE_CACHE"
 
 

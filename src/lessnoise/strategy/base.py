@@ -30,7 +30,7 @@ _KINDS: dict[str, type[Strategy]] = {}
 class Strategy(ABC):
     """What is measured of tables of one shape. Frozen and hashable; all entries of A are doubles, or products of them.
 
-    Arrays may have further axes in front: ``measure`` takes (..., *shape) to (..., rows), and ``fit`` back.
+    Arrays may have further axes in front of the table's: ``measure`` puts the rows in the place of these, ``fit`` back.
     """
 
     kind: ClassVar[str]

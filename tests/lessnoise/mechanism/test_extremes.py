@@ -27,7 +27,7 @@ CASES = [(name, shape) for name in QUICK for shape in ((1,), (2, 3)) if shape !=
 
 @pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 @pytest.mark.parametrize(("name", "shape"), CASES)
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e4, 1e-6), (1e5, 1e-6), (1e5, 1e-200), (1e-5, 1e-200)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e4, 1e-6), (1e5, 1e-200), (1e-5, 1e-200)])
 def test_every_mechanism_of_the_catalogue_at_extreme_targets(name, epsilon, delta, shape):
     p = 2.0 if name == "generalized-gaussian" else None
     given = {"l1_sensitivity": 1.0, "bound": 1.0, "entry_bound": 1.0, "integer": True, "counts": True}
