@@ -18,6 +18,8 @@ LAWS = [
     pytest.param({"strategy": "tree"}, id="geometric"),
     pytest.param({"strategy": "tree", "changes": ln.changes.ball(1.0)}, id="laplace"),
     pytest.param({"strategy": "buffers", "delta": 1e-6}, id="gaussian"),
+    pytest.param({"strategy": "banded", "delta": 1e-6}, id="banded"),
+    pytest.param({"strategy": "square-root", "delta": 1e-6}, id="square-root"),
 ]
 
 
@@ -127,8 +129,12 @@ def test_more_participations_and_larger_changes_need_as_much_more_noise():
 def test_the_better_law_is_chosen():
     few = ln.Stream(periods=16, epsilon=1, delta=1e-6)
     assert few.plan.strategy.kind == "tree"
-    assert ln.Stream(periods=16, epsilon=1, delta=1e-2).plan.strategy.kind == "buffers"
-    errors = [ln.Stream(periods=16, epsilon=1, delta=1e-6, strategy=name).query_error for name in ("tree", "buffers")]
+    assert ln.Stream(periods=16, epsilon=1, delta=1e-2).plan.strategy.kind == "banded"
+    assert ln.Stream(periods=300, epsilon=1, delta=1e-6).plan.strategy.kind == "square-root"
+    wide = ln.Stream(periods=300, epsilon=1, delta=1e-6, shape=1 << 15)  # too much to keep
+    assert wide.plan.strategy.kind == "buffers"
+    names = ("tree", "buffers", "banded", "square-root")
+    errors = [ln.Stream(periods=16, epsilon=1, delta=1e-6, strategy=name).query_error for name in names]
     assert few.query_error == min(errors)
     assert ln.Stream(periods=1, epsilon=1).query_error == pytest.approx(2 * math.e**-1 / (1 - math.e**-1) ** 2)
 
@@ -184,6 +190,8 @@ def test_the_last_period_may_come_again():
         ({"delta": 1.0}, "below 1"),
         ({"delta": 1e-40, "epsilon": 30.0, "strategy": "buffers"}, "too small"),
         ({"strategy": "buffers"}, "above 0"),
+        ({"strategy": "banded"}, "above 0"),
+        ({"strategy": "square-root", "delta": 1e-6, "periods": 20_000}, "exceeds 16384"),
         ({"strategy": "trees"}, "perhaps 'tree'"),
         ({"participations": 11}, "exceeds periods=10"),
         ({"changes": "counts"}, "changes="),
