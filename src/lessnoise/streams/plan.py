@@ -218,7 +218,7 @@ def _gaussian(plan: Plan, strategy: Causal) -> Noise:
     """
     validation.delta(plan.delta)
     radius = plan.participations * plan.changes.norm(2, plan.size)
-    quantum = quantum_for(strategy, radius, plan.entries, _SHARE)
+    quantum = quantum_for(strategy, radius, plan.entries, plan.participations, _SHARE)
     mechanism = analytic_gaussian(
         epsilon=plan.epsilon,
         delta=plan.delta,

@@ -66,14 +66,13 @@ class Toeplitz(ABC):
         """Of the rows: the noise of period t is sigma over the weight."""
         return profile(self).weights
 
-    @property
-    def deviation(self) -> float:
+    def deviation(self, participations: int) -> float:
         """Quanta by which an entry of a measurement may differ between neighbours beyond the linear difference.
 
-        An input rounded down to the quantum, multiplied and rounded down again: 2 more, or less. Their sums with the
-        coefficients, and one rounding of the sum.
+        An input rounded down to the quantum, multiplied and rounded down again: 2 more, or less, in each period in
+        which they differ. Coefficients are at most 1, and their sum with the inputs is rounded once.
         """
-        return (1.0 + 2.0 * float(self.whole.sum()) / ONE) * (1.0 + 1e-9)
+        return (1.0 + 2.0 * min(float(participations), float(self.whole.sum()) / ONE)) * (1.0 + 1e-9)
 
     def variances(self) -> Array:
         """Of the running total of each period, if sigma is 1: the squares of the rows of W (R T D)^-1."""

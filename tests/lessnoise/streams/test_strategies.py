@@ -16,6 +16,8 @@ from lessnoise.streams.tree import (
     fitted_tree,
     own_weights,
     period_variances,
+)
+from lessnoise.streams.tree import (
     window as tree_window,
 )
 
@@ -81,13 +83,13 @@ def test_whole_arithmetic_stays_within_the_deviation_and_the_sensitivity():
             found.append(np.array(measured))
         linear = toeplitz @ scales @ (other - inputs)
         most = max(most, float(np.abs(found[1] - found[0] - linear).max()))
-    assert 1.0 < most < STRATEGY.deviation
+    assert 1.0 < most < STRATEGY.deviation(1)
 
 
 def test_the_quantum_keeps_all_deviations_within_the_share():
-    quantum = quantum_for(STRATEGY, 3.0, 5, 2.0**-12)
+    quantum = quantum_for(STRATEGY, 3.0, 5, 1, 2.0**-12)
     weights = profile(STRATEGY).weights
-    most = STRATEGY.deviation * quantum * math.sqrt(5.0 * float(weights @ weights))
+    most = STRATEGY.deviation(1) * quantum * math.sqrt(5.0 * float(weights @ weights))
     assert 0.49 * 2.0**-12 * 3.0 < most <= 2.0**-12 * 3.0
 
 

@@ -100,22 +100,24 @@ def test_measurements_are_those_of_whole_numbers_without_limits(strategy):
 
 
 @BOTH
-def test_whole_arithmetic_stays_within_the_deviation(strategy):
-    """Two inputs that differ in any periods: what is measured differs by C times that, and by less than stated."""
+@pytest.mark.parametrize("participations", [1, 2, 12])
+def test_whole_arithmetic_stays_within_the_deviation(strategy, participations):
+    """Two inputs that differ in some periods: what is measured differs by C times that, and by less than stated."""
     rng, (_, toeplitz, scales) = np.random.default_rng(2), dense(strategy)
     most = 0.0
     for _ in range(50):
         inputs, change = rng.integers(-1000, 1000, 12), rng.uniform(-50.0, 50.0, 12)
+        change[rng.permutation(12)[participations:]] = 0.0
         real = inputs + rng.uniform(0.0, 1.0, 12)  # in quanta, rounded down below
         both = [np.array(run_on(strategy, np.floor(each).astype(np.int64))) for each in (real, real + change)]
         most = max(most, np.abs(both[1] - both[0] - toeplitz @ scales @ change).max())
-    assert 0.2 * strategy.deviation < most <= strategy.deviation
+    assert 0.2 * strategy.deviation(participations) < most <= strategy.deviation(participations)
 
 
 @BOTH
 def test_the_quantum_keeps_all_deviations_within_the_share(strategy):
-    quantum = quantum_for(strategy, 3.0, 5, 2.0**-12)
-    most = strategy.deviation * quantum * math.sqrt(5.0 * float(strategy.weights @ strategy.weights))
+    quantum = quantum_for(strategy, 3.0, 5, 2, 2.0**-12)
+    most = strategy.deviation(2) * quantum * math.sqrt(5.0 * float(strategy.weights @ strategy.weights))
     assert 0.49 * 2.0**-12 * 3.0 < most <= 2.0**-12 * 3.0
 
 
