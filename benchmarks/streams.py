@@ -101,9 +101,8 @@ def kill(trials: int) -> int:
             expected = [whole.push(period) for period in range(1, reached + 1)]
             wrong += totals != expected
             wrong += any(expected[period - 1] != total for period, total in told.items())
-        print(
-            f"{strategy}: {trials // len(STRATEGIES)} processes killed on the way through {reached} periods, {wrong} differences"
-        )
+        killed = trials // len(STRATEGIES)
+        print(f"{strategy}: {killed} processes killed on the way through {reached} periods, {wrong} differences")
     return wrong
 
 

@@ -61,7 +61,7 @@ class Stream:
     ...     for count in (120, 95, 130):
     ...         total = visits.push(count)
     >>> round(visits.standard_error(), 1), abs(total - 345) < 60
-    (8.9, True)
+    (9.7, True)
     >>> print(visits.plan.strategy)
     square-root Toeplitz, 365 coefficients
     """

@@ -134,6 +134,33 @@ def test_changed_files_and_older_copies_are_refused(tmp_path):
         shutil.rmtree(torn)
 
 
+def test_nodes_of_a_torn_period_are_completed_and_older_states_refused(tmp_path):
+    """A period that completes a block releases two rows; the state has both, whatever of them is in the file."""
+    folder = tmp_path / "s"
+    stream = made(folder, 64, strategy="tree")
+    size = stream.plan.strategy.sizes[1]
+    for value in range(size):
+        stream.push(value)
+    assert (folder / "totals").stat().st_size == 8 * (size + 1)
+    expected, totals = stream.window(size), stream.totals
+    stream.close()
+    for length in range(8 * (size - 1), 8 * (size + 1) + 1, 4):
+        torn = tmp_path / f"{length}"
+        shutil.copytree(folder, torn)
+        os.truncate(torn / "totals", length)
+        with ln.Stream.open(torn) as again:
+            assert again.window(size) == expected
+            assert np.array_equal(again.totals, totals)
+    os.truncate(torn / "totals", 8 * (size - 1) - 1)
+    with pytest.raises(StreamDamaged, match="shorter"):
+        ln.Stream.open(torn)
+    with ln.Stream.open(folder) as later:
+        later.push(1)
+    shutil.copy(tmp_path / f"{8 * size}" / "state", folder / "state")
+    with pytest.raises(StreamDamaged, match="older than totals"):
+        ln.Stream.open(folder)
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_failure_at_every_step_of_a_push_leaves_a_stream_that_goes_on(tmp_path, monkeypatch, options):
     """The n-th call of the system fails, for every n: what is not returned comes again, the same."""

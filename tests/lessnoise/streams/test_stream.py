@@ -126,6 +126,7 @@ def test_more_participations_and_larger_changes_need_as_much_more_noise():
     assert rows.query_error == pytest.approx(25.0 * once.query_error, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_better_law_is_chosen():
     few = ln.Stream(periods=16, epsilon=1, delta=1e-6)
     assert few.plan.strategy.kind == "tree"
@@ -165,6 +166,25 @@ def test_any_window_is_a_difference_of_totals():
     forgetful.push(1)
     with pytest.raises(ln.InvalidInput, match="were not kept"):
         forgetful.window(2)
+
+
+def test_windows_of_a_tree_come_from_the_nodes_within_them():
+    """Of zeros: days 1 .. 10 are a block, and day 10 by itself is next to its own measurement, not total - total."""
+    stream = ln.Stream(periods=64, epsilon=1, strategy="tree", shape=5000, rng=seeded())
+    size = stream.plan.strategy.sizes[1]
+    totals = pushed(stream, np.zeros((2 * size, 5000), dtype=int))
+    for last in (size, 2 * size):
+        found, difference = stream.window(last, last), totals[last - 1] - totals[last - 2]
+        variance = stream.window_error(last, last) ** 2
+        # var(z^2)/5000 is at most 5/5000: 10 standard deviations are 32%
+        assert abs(float((found**2).mean()) / variance - 1.0) < 0.32
+        assert variance < 0.3 * float((difference**2).mean())
+    assert np.array_equal(stream.window(2, size - 1), totals[size - 2] - totals[0])
+    assert np.array_equal(stream.totals, totals)
+    kept = ln.Stream(periods=64, epsilon=1, strategy="tree", keep=False)
+    pushed(kept, [1] * size)
+    with pytest.raises(ln.InvalidInput, match="were not kept"):
+        kept.window(size)
 
 
 def test_the_last_period_may_come_again():
