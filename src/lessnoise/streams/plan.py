@@ -303,12 +303,12 @@ def best_plan(
 def _causal(base: Plan, strategy: str) -> Iterator[Causal]:
     """Those asked for; for the best one, those that may be it.
 
-    A band of fewer coefficients than periods has more error than buffers, and all coefficients need much memory.
+    A band of less than half as many coefficients as periods has more error than buffers, and all need much memory.
     """
     short = base.periods <= _MOST_KEPT_PERIODS and 2 * base.periods * base.size <= _MOST_KEPT
     if strategy in ("best", "buffers"):
         yield fitted_buffers(base.periods)
-    if strategy == "banded" or (strategy == "best" and short and base.periods <= BAND):
+    if strategy == "banded" or (strategy == "best" and short and base.periods <= 2 * BAND):
         yield fitted_banded(base.periods)
     if strategy == "square-root" or (strategy == "best" and short):
         yield fitted_square_root(base.periods)
