@@ -50,7 +50,7 @@ def create(
     ] = "counts",
     neighbours: NeighboursOption = "add/remove",
     participations: Annotated[int, typer.Option(help="In how many periods one individual may take part.")] = 1,
-    strategy: Annotated[str, typer.Option(help="best, tree or buffers.")] = "best",
+    strategy: Annotated[str, typer.Option(help="best, tree, buffers, banded or square-root.")] = "best",
     ledger: LedgerOption = None,
     partition: Partition = None,
     seed: UnsafeSeed = None,

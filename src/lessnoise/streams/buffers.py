@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,15 +64,20 @@ class Buffers:
             raise InvalidInput(f"slope={slope:g} is not between 0 and 4: pass that of a stream's plan.")
         settle(self, slope=slope)
 
-    @property
-    def deviation(self) -> float:
+    def deviation(self, participations: int) -> float:
         """Quanta by which an entry of a measurement may differ between neighbours beyond the linear difference.
 
         Two numbers rounded down to the quantum, multiplied and rounded down again: 2 more, or less. In a buffer, that
-        and one rounding more each period: 3/(1 - l_j) in all. The sum of the products with w_j is rounded once more.
+        and one rounding more each period, whether or not they differ in it: 3/(1 - l_j) in all. The sum of the products
+        with w_j is rounded once more.
         """
         held = sum(gain / (ONE - decay) for decay, gain in zip(self.decays, self.gains, strict=True))
         return (3.0 + 3.0 * held) * (1.0 + 1e-9)
+
+    @property
+    def weights(self) -> Array:
+        """Of the rows: the noise of period t is sigma over the weight."""
+        return profile(self).weights
 
     def variances(self) -> Array:
         """Of the running total of each period, if sigma is 1, by the covariance of the buffers' errors."""
@@ -232,8 +237,19 @@ class BuffersRun:
         return {"found": found, "total": total}
 
 
-def quantum_for(strategy: Buffers, radius: float, entries: int, share: float) -> float:
+class Causal(Protocol):
+    """What the quantum of a strategy depends on."""
+
+    @property
+    def weights(self) -> Array:
+        """Of the rows."""
+
+    def deviation(self, participations: int) -> float:
+        """Quanta beyond the linear difference, in an entry and a period."""
+
+
+def quantum_for(strategy: Causal, radius: float, entries: int, participations: int, share: float) -> float:
     """The largest power of two for which all deviations together are at most a share of the radius, in l2."""
-    weights = profile(strategy).weights
-    root = math.sqrt(float(weights @ weights) * entries) * strategy.deviation * (1.0 + 1e-9)
+    weights = strategy.weights
+    root = math.sqrt(float(weights @ weights) * entries) * strategy.deviation(participations) * (1.0 + 1e-9)
     return math.ldexp(1.0, math.frexp(share * radius / root)[1] - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -18,17 +18,23 @@ from lessnoise.guarantees import Claim, Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism import Geometric, Laplace, Law, Mechanism, analytic_gaussian
 from lessnoise.noise import can_keep
-from lessnoise.streams.buffers import ROUNDING, Buffers, BuffersRun, profile, quantum_for
-from lessnoise.streams.fit import fitted_buffers
-from lessnoise.streams.tree import Tree, TreeRun, difference_variance, fitted_tree, period_variances
+from lessnoise.streams.buffers import ROUNDING, Buffers, BuffersRun, quantum_for
+from lessnoise.streams.fit import BAND, fitted_banded, fitted_buffers, fitted_square_root
+from lessnoise.streams.toeplitz import Banded, SquareRoot, ToeplitzRun
+from lessnoise.streams.tree import Tree, TreeRun, Window, fitted_tree, period_variances, window
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lessnoise._common import Array
 
-    Strategy = Buffers | Tree
+    Causal = Banded | Buffers | SquareRoot
+    Strategy = Causal | Tree
 
 MOST_PERIODS = 100_000
-STRATEGIES = ("best", "tree", "buffers")
+GAUSSIAN = ("buffers", "banded", "square-root")
+STRATEGIES = ("best", "tree", *GAUSSIAN)
+_MOST_KEPT_PERIODS, _MOST_KEPT = 4096, 1 << 24  # periods, and numbers in memory, up to which all inputs are kept
 SCHEMA = 1
 _SHARE = 2.0**-12  # of the sensitivity, that rounding to quanta may add to it
 _SOURCE = "calibrated on the exact curve by lessnoise"
@@ -99,7 +105,7 @@ class Plan:
     def check(self) -> None:
         """Refuse a target that the noise keeps, but not a cipher: its delta is too small for its epsilon."""
         count = drawn(self.periods, self.size)
-        if isinstance(self.strategy, Buffers) and not can_keep(self.delta, self.epsilon, count):
+        if not isinstance(self.strategy, Tree) and not can_keep(self.delta, self.epsilon, count):
             raise InvalidInput(
                 f"delta={self.delta:g} is too small for epsilon={self.epsilon:g} and {count} numbers: the random words "
                 "alone cost as much; use a larger delta or a smaller epsilon."
@@ -107,27 +113,41 @@ class Plan:
 
     def variances(self) -> Array:
         """Of the running total of each period, in an entry."""
-        if isinstance(self.strategy, Buffers):
-            return self.strategy.variances() * self.noise.deviations[0] ** 2
-        return period_variances(self.strategy, self.noise.variances)
+        if isinstance(self.strategy, Tree):
+            return period_variances(self.strategy, self.noise.variances)
+        return self.strategy.variances() * self.noise.deviations[0] ** 2
 
     def window_variance(self, first: int, last: int) -> float:
-        """Of the sum over the periods first .. last, as the difference of two running totals."""
-        if isinstance(self.strategy, Buffers):
-            return self.strategy.window_variance(first, last) * self.noise.deviations[0] ** 2
-        return difference_variance(self.strategy, self.noise.variances, first, last)
+        """Of the estimate of the sum over the periods first .. last."""
+        found = self.window(first, last)
+        if found is not None:
+            return found.variance
+        assert not isinstance(self.strategy, Tree)
+        return self.strategy.window_variance(first, last) * self.noise.deviations[0] ** 2
 
-    def run(self) -> BuffersRun | TreeRun:
+    def window(self, first: int, last: int) -> Window | None:
+        """How a window is estimated from the nodes of a tree; otherwise it is the difference of two totals."""
+        if isinstance(self.strategy, Tree):
+            return window(self.strategy, tuple(self.noise.variances), first, last)
+        return None
+
+    def records(self, period: int) -> int:
+        """How many rows were released up to a period: its total each, and of a tree the nodes within others."""
+        return self.strategy.records(period) if isinstance(self.strategy, Tree) else period
+
+    def run(self) -> BuffersRun | ToeplitzRun | TreeRun:
         """A run of the strategy, before the first period."""
+        if isinstance(self.strategy, Tree):
+            return TreeRun(self.strategy, self.size, self.noise.variances)
         if isinstance(self.strategy, Buffers):
             return BuffersRun(self.strategy, self.size)
-        return TreeRun(self.strategy, self.size, self.noise.variances)
+        return ToeplitzRun(self.strategy, self.size)
 
     def law(self, level: int, period: int) -> Law | float:
         """The noise of a measurement: a law of integers or Laplace's, or the deviation of Gaussian noise."""
-        if isinstance(self.strategy, Buffers):
-            return self.noise.deviations[0] / float(profile(self.strategy).weights[period - 1]) * (1.0 + 1e-14)
-        return self.noise.laws[level]
+        if isinstance(self.strategy, Tree):
+            return self.noise.laws[level]
+        return self.noise.deviations[0] / float(self.strategy.weights[period - 1]) * (1.0 + 1e-14)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -147,23 +167,33 @@ class Plan:
         """The inverse of :meth:`to_dict`."""
         names = ("periods", "shape", "epsilon", "delta", "changes", "participations", "strategy")
         given = validation.fields(values, names, "stream", schema=SCHEMA)
-        strategy = validation.fields(given["strategy"], ("kind",), "strategy", optional=None)
-        validation.choice("strategy kind", strategy["kind"], [Buffers.kind, Tree.kind])
-        made: Strategy
-        if strategy["kind"] == Buffers.kind:
-            found = validation.fields(given["strategy"], ("kind", "periods", "decays", "gains", "slope"), "strategy")
-            made = Buffers(found["periods"], tuple(found["decays"]), tuple(found["gains"]), found["slope"])
-        else:
-            found = validation.fields(given["strategy"], ("kind", "periods", "radices", "shares"), "strategy")
-            made = Tree(found["periods"], tuple(found["radices"]), tuple(found["shares"]))
+        made = _read_strategy(given["strategy"])
         shape = tuple(validation.entries("shape", given["shape"])) if given["shape"] else ()
         if made.periods != given["periods"]:
             raise InvalidInput(f"periods={shown(given['periods'])} differ from the strategy's {made.periods}.")
         return cls(**{**{name: given[name] for name in names}, "shape": shape, "strategy": made})
 
 
+_FIELDS: dict[type[Any], tuple[str, ...]] = {
+    Banded: ("periods", "coefficients", "rows"),
+    Buffers: ("periods", "decays", "gains", "slope"),
+    SquareRoot: ("periods", "power", "rows"),
+    Tree: ("periods", "radices", "shares"),
+}
+
+
+def _read_strategy(values: dict[str, Any]) -> Strategy:
+    kinds = {each.kind: each for each in _FIELDS}
+    name = validation.fields(values, ("kind",), "strategy", optional=None)["kind"]
+    validation.choice("strategy kind", name, list(kinds))
+    kind = kinds[name]
+    found = validation.fields(values, ("kind", *_FIELDS[kind]), "strategy")
+    given = (tuple(found[name]) if isinstance(found[name], (list, tuple)) else found[name] for name in _FIELDS[kind])
+    return cast("Strategy", kind(*given))
+
+
 class Noise(NamedTuple):
-    """Noise of the levels of a tree, or of the measurements of buffers, where the weight is 1; and the quantum."""
+    """Noise of the levels of a tree, or of the one measurement of a period, where the weight is 1; and the quantum."""
 
     quantum: float
     laws: tuple[Law, ...]
@@ -178,17 +208,17 @@ class Noise(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _noise(plan: Plan) -> Noise:
-    return _gaussian(plan, plan.strategy) if isinstance(plan.strategy, Buffers) else _pure(plan, plan.strategy)
+    return _pure(plan, plan.strategy) if isinstance(plan.strategy, Tree) else _gaussian(plan, plan.strategy)
 
 
-def _gaussian(plan: Plan, strategy: Buffers) -> Noise:
+def _gaussian(plan: Plan, strategy: Causal) -> Noise:
     """One Gaussian release of all measurements: adaptive inputs change nothing (Denisov et al. 2022, Theorem 2.1).
 
     k periods of one individual change them by k columns at most, each at most 1 long: k times the l2 norm of a change.
     """
     validation.delta(plan.delta)
     radius = plan.participations * plan.changes.norm(2, plan.size)
-    quantum = quantum_for(strategy, radius, plan.entries, _SHARE)
+    quantum = quantum_for(strategy, radius, plan.entries, plan.participations, _SHARE)
     mechanism = analytic_gaussian(
         epsilon=plan.epsilon,
         delta=plan.delta,
@@ -250,10 +280,12 @@ def best_plan(
     validation.choice("strategy", strategy, STRATEGIES)
     single = Tree(1, (), (0.5,))
     base = Plan(periods, shape, epsilon, delta, changes, participations, single)  # type: ignore[arg-type]
-    if strategy == "buffers" and base.delta == 0.0:
-        raise InvalidInput('delta=0.0 is too small for strategy="buffers", which has Gaussian noise: pass one above 0.')
+    if strategy in GAUSSIAN and base.delta == 0.0:
+        raise InvalidInput(
+            f'delta=0.0 is too small for strategy="{strategy}", which has Gaussian noise: pass one above 0.'
+        )
     candidates = []
-    if strategy != "buffers":
+    if strategy not in GAUSSIAN:
         radius = l1_radius(base)[0]
 
         def variance(share: float) -> float:
@@ -263,6 +295,20 @@ def best_plan(
 
         candidates.append(replace(base, strategy=fitted_tree(base.periods, variance)))
     kept = can_keep(base.delta, base.epsilon, drawn(base.periods, base.size))
-    if strategy == "buffers" or (strategy == "best" and base.delta > 0.0 and kept):
-        candidates.append(replace(base, strategy=fitted_buffers(base.periods)))
+    if strategy in GAUSSIAN or (strategy == "best" and base.delta > 0.0 and kept):
+        candidates += [replace(base, strategy=each) for each in _causal(base, strategy)]
     return min(candidates, key=lambda plan: float(np.mean(plan.variances())))
+
+
+def _causal(base: Plan, strategy: str) -> Iterator[Causal]:
+    """Those asked for; for the best one, those that may be it.
+
+    A band of less than half as many coefficients as periods has more error than buffers, and all need much memory.
+    """
+    short = base.periods <= _MOST_KEPT_PERIODS and 2 * base.periods * base.size <= _MOST_KEPT
+    if strategy in ("best", "buffers"):
+        yield fitted_buffers(base.periods)
+    if strategy == "banded" or (strategy == "best" and short and base.periods <= 2 * BAND):
+        yield fitted_banded(base.periods)
+    if strategy == "square-root" or (strategy == "best" and short):
+        yield fitted_square_root(base.periods)

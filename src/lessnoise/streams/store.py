@@ -1,7 +1,8 @@
 """The folder of a stream: its plan and key, what is held in memory, and the totals that were released.
 
 ``stream.json`` is written once. ``state`` is replaced as a whole in every period, and is on the disk before the
-period's total is returned; the total is in it, and is appended to ``totals`` after that. So a process that is killed
+period's total is returned; the total is in it, and is appended to ``totals`` after that, as a row, and the nodes of a
+tree that are within another one of the period as further rows. So a process that is killed
 leaves the state of one period or the next, and the noise of a period is that of the key and the period alone: whoever
 pushes the same value again gets the same total. Totals beyond the state's period can only mean that the state is an
 older copy.
@@ -161,31 +162,30 @@ class StreamFolder:
 
     # The totals.
 
-    def append(self, period: int, total: Array) -> None:
-        """After the state of the period is on the disk."""
-        _write(self._totals_file(), [np.ascontiguousarray(total)], total.nbytes * (period - 1))
+    def append(self, place: int, rows: Array) -> None:
+        """After the state of the period is on the disk; so many rows are before these."""
+        _write(self._totals_file(), [np.ascontiguousarray(rows)], 8 * rows.shape[1] * place)
 
-    def read_totals(self, first: int, last: int, size: int) -> Array:
-        """Those of the periods first .. last, one in a row."""
-        wanted = 8 * size * (last - first + 1)
-        found = os.pread(self._totals_file(), wanted, 8 * size * (first - 1))
+    def read_rows(self, start: int, stop: int, size: int) -> Array:
+        """Rows from start on, counted from 0, until stop."""
+        wanted = 8 * size * (stop - start)
+        found = os.pread(self._totals_file(), wanted, 8 * size * start)
         if len(found) != wanted:
             raise self._odd(TOTALS, "is shorter than it was")
         return np.frombuffer(found).reshape(-1, size)
 
-    def check_totals(self, period: int, chain: bytes, last: Array | None, size: int) -> None:
-        """Refuse totals of another history, and complete them by the last one, which the state has."""
-        record, length = 8 * size, os.fstat(self._totals_file()).st_size
-        if length > record * period:
+    def check_totals(self, before: int, chain: bytes, last: Array) -> None:
+        """Refuse rows of another history, and complete them by the last period's, which the state has."""
+        record, length = 8 * last.shape[1], os.fstat(self._totals_file()).st_size
+        if length > record * (before + len(last)):
             raise self._odd(STATE, f"is older than {TOTALS}, and its noise was used already")
-        if length < record * (period - 1):
+        if length < record * before:
             raise self._odd(TOTALS, "is shorter than it was")
         found = b""
-        for each in range(1, period):
-            found = chained(found, self.read_totals(each, each, size))
-        if last is not None:
-            found = chained(found, last)
-            self.append(period, last)
+        for each in range(before):
+            found = chained(found, self.read_rows(each, each + 1, last.shape[1]))
+        found = chained(found, last)
+        self.append(before, last)
         if found != chain:
             raise self._odd(TOTALS, "is not as it was written")
 
@@ -247,9 +247,11 @@ def folder_path(path: object) -> Path:
     return Path(path)
 
 
-def chained(before: bytes, total: Array) -> bytes:
-    """The digest of all totals so far, from that of those before."""
-    return hashlib.blake2b(before + np.ascontiguousarray(total).tobytes(), digest_size=32).digest()
+def chained(before: bytes, rows: Array) -> bytes:
+    """The digest of all rows so far, from that of those before."""
+    for row in np.ascontiguousarray(rows):
+        before = hashlib.blake2b(before + row.tobytes(), digest_size=32).digest()
+    return before
 
 
 def _locked(place: Path) -> int:

@@ -22,6 +22,7 @@ from lessnoise.mechanism import Laplace, prepare_noise
 from lessnoise.release import Payment
 from lessnoise.streams.plan import Plan, best_plan
 from lessnoise.streams.store import StreamFolder, chained
+from lessnoise.streams.tree import Tree
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,7 +40,8 @@ class Stream:
     """Noisy running totals, each as soon as its period is over; the guarantee holds for all periods together.
 
     What is pushed may depend on all totals before. The strategy and its noise are chosen for the least mean squared
-    error of the running totals: a tree of sums with geometric or Laplace noise, or buffers with Gaussian noise.
+    error of the running totals: a tree of sums with geometric or Laplace noise, or with Gaussian noise a Toeplitz
+    matrix, by buffers, by few coefficients or by all those of a square root.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ class Stream:
     shape : of a value; () for one number.
     changes : what one individual can change in one period's value, by default one row of counts.
     participations : in how many periods one individual may take part.
-    strategy : "best", "tree" or "buffers".
+    strategy : "best", "tree", "buffers", "banded" or "square-root".
     path : a folder for the state, which survives a crash; without it the stream lives in memory.
     ledger, partition : pay from a ledger, once, when the stream is made.
     rng : for experiments only: a seeded stream is not private.
@@ -59,9 +61,9 @@ class Stream:
     ...     for count in (120, 95, 130):
     ...         total = visits.push(count)
     >>> round(visits.standard_error(), 1), abs(total - 345) < 60
-    (8.9, True)
+    (9.7, True)
     >>> print(visits.plan.strategy)
-    buffered Toeplitz, 3 buffers
+    square-root Toeplitz, 365 coefficients
     """
 
     def __init__(
@@ -131,8 +133,9 @@ class Stream:
                 found._period, found._value = header["period"], bytes.fromhex(header["value"])
                 found._chain = bytes.fromhex(header["chain"])
                 found._run.settle(arrays)
-            last = found._run.total if found._period else None
-            folder.check_totals(found._period, found._chain, last, found.plan.size)
+            before = found.plan.records(max(found._period - 1, 0))
+            last = np.empty((0, found.plan.size)) if state is None else _rows(state[1])
+            folder.check_totals(before, found._chain, last)
         except BaseException:
             folder.close()
             raise
@@ -171,11 +174,12 @@ class Stream:
         drawing = {level: self._prepared(level, quanta, period) for level, quanta in measured.items()}
         noisy = {level: draw() for level, draw in drawing.items()}
         state = {**private, **self._run.estimated(noisy, period)}
+        rows = _rows(state)
         if self._folder is not None:
             try:
-                chain = chained(self._chain, state["total"])
+                chain = chained(self._chain, rows)
                 self._folder.write_state(period, digest.hex(), chain, state, self._key)
-                self._folder.append(period, state["total"])
+                self._folder.append(self.plan.records(period - 1), rows)
             except BaseException:
                 self._closed = "failed to write its state: open it again"
                 self._folder.close()
@@ -184,7 +188,7 @@ class Stream:
         self._run.settle(state)
         self._period, self._value = period, digest
         if self._folder is None and self._keep:
-            self._kept.append(state["total"])
+            self._kept.extend(rows)
         return self._given(state["total"])
 
     def _quanta(self, value: Array) -> IntArray:
@@ -260,23 +264,48 @@ class Stream:
     @property
     def totals(self) -> Array:
         """Every running total so far, one in a row."""
-        return self._released(1, self._period).reshape(self._period, *self.plan.shape)
+        places = [self.plan.records(period) for period in range(self._period)]
+        found = self._released(0, places[-1] + 1)[places] if places else np.empty((0, self.plan.size))
+        return found.reshape(self._period, *self.plan.shape)
 
     def window(self, first: int, last: int | None = None) -> Any:  # noqa: ANN401
-        """The noisy sum over the periods first .. last (by default, up to now): the difference of two totals."""
-        first, last = self._window(first, last)
-        after = self._released(last, last)[0]
-        return self._given(after if first == 1 else after - self._released(first - 1, first - 1)[0])
+        """The noisy sum over the periods first .. last, by default up to now.
 
-    def _released(self, first: int, last: int) -> Array:
-        if last < first:
-            return np.empty((0, self.plan.size))
+        It is the difference of two totals; in a tree, combined with the sum of the largest nodes within the window.
+        """
+        first, last = self._window(first, last)
+        difference, parts = self._between(first - 1, last), self.plan.window(first, last)
+        if parts is None or not parts.nodes:
+            return self._given(difference)
+        nodes = np.sum([self._node(level, start) for level, start in parts.nodes], axis=0)
+        return self._given(difference + parts.share * (nodes - difference))
+
+    def _between(self, before: int, last: int) -> Array:
+        """The difference of two totals."""
+        place = self.plan.records(last - 1)
+        after = np.asarray(self._released(place, place + 1)[0])
+        if before == 0:
+            return after
+        place = self.plan.records(before - 1)
+        return np.asarray(after - self._released(place, place + 1)[0])
+
+    def _node(self, level: int, start: int) -> Array:
+        assert isinstance(self.plan.strategy, Tree)
+        place = self.plan.strategy.record(level, start)
+        if place is None:
+            return self._between(start, start + self.plan.strategy.sizes[level])
+        return np.asarray(self._released(place, place + 1)[0])
+
+    def _released(self, start: int, stop: int) -> Array:
+        """Rows of what was released, counted from 0."""
         if self._folder is not None:
             self._check_open()
-            return self._folder.read_totals(first, last, self.plan.size)
-        if not self._keep and (first, last) != (self._period, self._period):
+            return self._folder.read_rows(start, stop, self.plan.size)
+        if self._keep:
+            return np.array(self._kept[start:stop])
+        if (start, stop) != (self.plan.records(self._period - 1), self.plan.records(self._period - 1) + 1):
             raise InvalidInput("keep=False: earlier totals were not kept; make the stream with keep=True, or a path.")
-        return np.array(self._kept[first - 1 : last]) if self._keep else self._run.total[np.newaxis]
+        return np.asarray(self._run.total[np.newaxis])
 
     def _window(self, first: int, last: int | None) -> tuple[int, int]:
         end = self._period if last is None else validation.whole_number("last", last)
@@ -337,6 +366,11 @@ class Stream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a stream cannot be copied or pickled: its noise must never be used twice")
+
+
+def _rows(state: dict[str, Any]) -> Array:
+    """What a period releases: its total, and the nodes of a tree that are within another one."""
+    return np.vstack([state["total"], *state.get("inner", ())])
 
 
 def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:

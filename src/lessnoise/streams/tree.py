@@ -4,6 +4,10 @@ A node of level l covers size_l = b_1 ... b_l periods. One row counts in one nod
 epsilon. The estimate of a complete node combines its own measurement with the sum of its children's estimates, each by
 its precision; nothing above it is measured yet, so that this is the least-squares estimate (Honaker 2015). The running
 total after t periods is the sum over the complete nodes that are in no other: as many of level l as t's digit says.
+
+A window is estimated in two ways, as the difference of two totals and as the sum over the largest nodes within it, and
+the two estimates are combined by their covariance. So the nodes that are complete together with a larger one are
+released beside the total, smallest first; all others are differences of two totals.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,6 +59,17 @@ class Tree:
     def nodes(self, level: int) -> int:
         """How many nodes of a level are measured."""
         return self.periods // self.sizes[level]
+
+    def records(self, period: int) -> int:
+        """How many rows are released up to a period: the totals, and the nodes that end together with a larger one."""
+        return period + sum(period // size for size in self.sizes[1:])
+
+    def record(self, level: int, start: int) -> int | None:
+        """The row (from 0) that has a node after so many periods; None if it is the difference of two totals."""
+        end = start + self.sizes[level]
+        if level + 1 == len(self.sizes) or end % self.sizes[level + 1]:
+            return None
+        return self.records(end - 1) + 1 + level
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -103,30 +118,48 @@ def period_variances(tree: Tree, own: list[float]) -> Array:
     )
 
 
-def difference_variance(tree: Tree, own: list[float], first: int, last: int) -> float:
-    """Of total(last) - total(first - 1), whose nodes overlap.
+class Window(NamedTuple):
+    """An estimate of a window: ``share`` times the sum of the nodes, the rest times the difference of two totals."""
 
-    The estimates of a node and of one within it have the covariance (variance of the inner one) prod (1 - w), over the
-    levels from above the inner one to the outer one.
-    """
-    weights, variances = own_weights(tree.radices, own)
-    outer, inner = _covers(tree, last), _covers(tree, first - 1)
-    total = sum(variances[level] for level, _ in outer) + sum(variances[level] for level, _ in inner)
-    for level, start in inner:
-        for above, begin in outer:
-            if begin <= start and start + tree.sizes[level] <= begin + tree.sizes[above]:
-                factor = math.prod(1.0 - weights[each] for each in range(level + 1, above + 1))
-                total -= 2.0 * variances[level] * factor
-    return total
+    variance: float
+    share: float
+    nodes: tuple[tuple[int, int], ...]
 
 
-def _covers(tree: Tree, period: int) -> list[tuple[int, int]]:
-    """Level and first period (from 0) of the complete nodes that make up a running total."""
-    found, start = [], 0
-    for level in reversed(range(len(tree.sizes))):
-        while start + tree.sizes[level] <= period:
-            found.append((level, start))
-            start += tree.sizes[level]
+@functools.lru_cache(maxsize=256)
+def window(tree: Tree, own: tuple[float, ...], first: int, last: int) -> Window:
+    """The combination of least variance: of D and N, s = (V_D - C)/(V_D + V_N - 2 C), with V_D - s (V_D - C)."""
+    weights, variances = own_weights(tree.radices, list(own))
+
+    def covariance(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> float:
+        """Of two sums of nodes.
+
+        A node and one within it have V_inner prod (1 - w), over the levels above the inner one, up to the outer one.
+        """
+        total = 0.0
+        for low, high in ((min(x, y), max(x, y)) for x in one for y in other):
+            inside = high[1] <= low[1] and low[1] + tree.sizes[low[0]] <= high[1] + tree.sizes[high[0]]
+            if inside and (low[0] < high[0] or low == high):
+                total += variances[low[0]] * math.prod(1.0 - weight for weight in weights[low[0] + 1 : high[0] + 1])
+        return total
+
+    outer, inner, nodes = _covers(tree, 0, last), _covers(tree, 0, first - 1), _covers(tree, first - 1, last)
+    difference = covariance(outer, outer) + covariance(inner, inner) - 2.0 * covariance(outer, inner)
+    both = covariance(outer, nodes) - covariance(inner, nodes)
+    apart = difference + covariance(nodes, nodes) - 2.0 * both
+    if apart <= 1e-12 * difference:  # they are the same
+        return Window(difference, 0.0, ())
+    share = (difference - both) / apart
+    return Window(difference - share * (difference - both), share, tuple(nodes))
+
+
+def _covers(tree: Tree, start: int, end: int) -> list[tuple[int, int]]:
+    """Level and first period (from 0) of the largest nodes that together cover the periods start + 1 .. end."""
+    found = []
+    while start < end:
+        level = max(level for level, size in enumerate(tree.sizes) if start % size == 0 and start + size <= end)
+        found.append((level, start))
+        start += tree.sizes[level]
     return found
 
 
@@ -196,11 +229,11 @@ class TreeRun:
         self.weights = own_weights(tree.radices, own)[0]
         self.held = np.zeros((len(tree.sizes), size), dtype=np.int64)
         self.found = np.zeros((len(tree.sizes), size))
-        self.total = np.zeros(size)
+        self.total, self.inner = np.zeros(size), np.zeros((0, size))
 
     def settle(self, state: dict[str, Any]) -> None:
         """The period is over."""
-        self.held, self.found, self.total = state["held"], state["found"], state["total"]
+        self.held, self.found, self.total, self.inner = (state[name] for name in ("held", "found", "total", "inner"))
 
     def measured(self, quanta: IntArray, period: int) -> tuple[dict[int, IntArray], dict[str, Any]]:
         """The nodes that this period completes, by level, and the sums of those that are open after it."""
@@ -215,12 +248,13 @@ class TreeRun:
         return complete, {"held": held}
 
     def estimated(self, noisy: dict[int, Array], period: int) -> dict[str, Array]:
-        """The running total from the noisy nodes."""
-        found = self.found.copy()
+        """The running total from the noisy nodes, and the estimates of those that are in another of them."""
+        found, inner = self.found.copy(), []
         for level, own in sorted(noisy.items()):
             estimate = own
             if level:
                 estimate = self.weights[level] * own + (1.0 - self.weights[level]) * found[level - 1]
                 found[level - 1] = 0.0
             found[level] += estimate
-        return {"found": found, "total": found.sum(axis=0)}
+            inner.append(estimate)
+        return {"found": found, "total": found.sum(axis=0), "inner": np.array(inner[:-1]).reshape(-1, self.size)}

@@ -13,10 +13,12 @@ from lessnoise.streams.fit import fitted_buffers
 from lessnoise.streams.tree import (
     Tree,
     TreeRun,
-    difference_variance,
     fitted_tree,
     own_weights,
     period_variances,
+)
+from lessnoise.streams.tree import (
+    window as tree_window,
 )
 
 SIGMA = 4.224907  # of Gaussian noise for epsilon 1, delta 1e-6
@@ -81,13 +83,13 @@ def test_whole_arithmetic_stays_within_the_deviation_and_the_sensitivity():
             found.append(np.array(measured))
         linear = toeplitz @ scales @ (other - inputs)
         most = max(most, float(np.abs(found[1] - found[0] - linear).max()))
-    assert 1.0 < most < STRATEGY.deviation
+    assert 1.0 < most < STRATEGY.deviation(1)
 
 
 def test_the_quantum_keeps_all_deviations_within_the_share():
-    quantum = quantum_for(STRATEGY, 3.0, 5, 2.0**-12)
+    quantum = quantum_for(STRATEGY, 3.0, 5, 1, 2.0**-12)
     weights = profile(STRATEGY).weights
-    most = STRATEGY.deviation * quantum * math.sqrt(5.0 * float(weights @ weights))
+    most = STRATEGY.deviation(1) * quantum * math.sqrt(5.0 * float(weights @ weights))
     assert 0.49 * 2.0**-12 * 3.0 < most <= 2.0**-12 * 3.0
 
 
@@ -110,6 +112,60 @@ def rows(tree):
             yield level, start + size, row
 
 
+def node_noise(tree, own):
+    """What each node's noise does to the rows that are released, and the totals' places among them."""
+    nodes = list(rows(tree))
+    found = np.zeros((tree.records(tree.periods), len(nodes)))
+    for node in range(len(nodes)):  # everything is linear in the noise: one node's noise at a time
+        run, released = TreeRun(tree, 1, own), []
+        for period in range(1, tree.periods + 1):
+            complete, private = run.measured(np.zeros(1, dtype=np.int64), period)
+            noisy = {
+                level: np.array([float(nodes[node][0] == level and nodes[node][1] == period)]) for level in complete
+            }
+            run.settle({**private, **run.estimated(noisy, period)})
+            released += [run.total[0], *run.inner[:, 0]]
+        found[:, node] = released
+    return found * np.sqrt([own[level] for level, _, _ in nodes])
+
+
+@pytest.mark.parametrize(
+    ("tree", "own"),
+    [
+        (Tree(20, (3, 2), (0.3, 0.3, 0.3)), [1.0, 2.0, 0.7]),
+        (Tree(16, (2, 2, 2), (0.2,) * 4), [1.0, 0.5, 3.0, 1.0]),
+        (Tree(9, (), (0.5,)), [2.0]),
+    ],
+)
+def test_windows_have_the_stated_variance_and_are_no_worse_than_either_way(tree, own):
+    spread = node_noise(tree, own)
+    totals = np.vstack([np.zeros(spread.shape[1]), spread[[tree.records(t) for t in range(tree.periods)]]])
+    measured = [(own[level], end, row) for level, end, row in rows(tree)]
+    better = 0
+    for first, last in itertools.combinations_with_replacement(range(1, tree.periods + 1), 2):
+        variance, share, nodes = tree_window(tree, tuple(own), first, last)
+        difference, inside = totals[last] - totals[first - 1], np.zeros(spread.shape[1])
+        covered = []
+        for level, start in nodes:
+            place = tree.record(level, start)
+            end = start + tree.sizes[level]
+            inside += totals[end] - totals[start] if place is None else spread[place]
+            covered += range(start + 1, end + 1)
+        assert covered == (list(range(first, last + 1)) if nodes else [])
+        found = share * inside + (1.0 - share) * difference
+        assert math.isclose(variance, float(found @ found), rel_tol=1e-9)
+        assert variance <= float(difference @ difference) * (1.0 + 1e-9)
+        if nodes:
+            assert variance <= float(inside @ inside) * (1.0 + 1e-9)
+            better += variance < 0.9 * float(difference @ difference)
+        scaled = np.array([row[:last] / math.sqrt(noise) for noise, end, row in measured if end <= last])
+        question = np.zeros(last)
+        question[first - 1 :] = 1.0
+        least = float(question @ np.linalg.solve(scaled.T @ scaled, question))  # of all that was measured until then
+        assert variance >= least * (1.0 - 1e-9)
+    assert better > 5 or not tree.radices
+
+
 def test_estimates_are_the_least_squares_of_what_is_complete():
     tree, own = Tree(23, (3, 2), (0.3, 0.3, 0.3)), [1.0, 2.0, 0.7]
     variances = period_variances(tree, own)
@@ -123,23 +179,8 @@ def test_estimates_are_the_least_squares_of_what_is_complete():
 
 def test_a_run_gives_the_totals_and_its_errors_have_the_stated_covariance():
     tree, own = Tree(20, (3, 2), (0.3, 0.3, 0.3)), [1.0, 2.0, 0.7]
-    nodes = list(rows(tree))
-    noise_to_totals = np.zeros((20, len(nodes)))
-    for node in range(len(nodes)):  # the totals are linear in the noise: one node's noise at a time
-        run = TreeRun(tree, 1, own)
-        for period in range(1, 21):
-            complete, private = run.measured(np.zeros(1, dtype=np.int64), period)
-            noisy = {
-                level: np.array([float(nodes[node][0] == level and nodes[node][1] == period)]) for level in complete
-            }
-            run.settle({**private, **run.estimated(noisy, period)})
-            noise_to_totals[period - 1, node] = run.total[0]
-    deviations = np.sqrt([own[level] for level, _, _ in nodes])
-    spread = noise_to_totals * deviations
+    spread = node_noise(tree, own)[[tree.records(t) for t in range(20)]]
     assert np.allclose((spread**2).sum(axis=1), period_variances(tree, own))
-    for first, last in itertools.combinations(range(1, 21), 2):
-        window = spread[last - 1] - (spread[first - 2] if first > 1 else 0.0)
-        assert math.isclose(difference_variance(tree, own, first, last), float(window @ window), rel_tol=1e-9)
     run, values = TreeRun(tree, 2, own), np.random.default_rng(3).integers(-9, 9, (20, 2))
     for period in range(1, 21):
         complete, private = run.measured(values[period - 1], period)

@@ -18,6 +18,8 @@ LAWS = [
     pytest.param({"strategy": "tree"}, id="geometric"),
     pytest.param({"strategy": "tree", "changes": ln.changes.ball(1.0)}, id="laplace"),
     pytest.param({"strategy": "buffers", "delta": 1e-6}, id="gaussian"),
+    pytest.param({"strategy": "banded", "delta": 1e-6}, id="banded"),
+    pytest.param({"strategy": "square-root", "delta": 1e-6}, id="square-root"),
 ]
 
 
@@ -124,11 +126,16 @@ def test_more_participations_and_larger_changes_need_as_much_more_noise():
     assert rows.query_error == pytest.approx(25.0 * once.query_error, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_better_law_is_chosen():
     few = ln.Stream(periods=16, epsilon=1, delta=1e-6)
     assert few.plan.strategy.kind == "tree"
-    assert ln.Stream(periods=16, epsilon=1, delta=1e-2).plan.strategy.kind == "buffers"
-    errors = [ln.Stream(periods=16, epsilon=1, delta=1e-6, strategy=name).query_error for name in ("tree", "buffers")]
+    assert ln.Stream(periods=16, epsilon=1, delta=1e-2).plan.strategy.kind == "banded"
+    assert ln.Stream(periods=300, epsilon=1, delta=1e-6).plan.strategy.kind == "square-root"
+    wide = ln.Stream(periods=300, epsilon=1, delta=1e-6, shape=1 << 15)  # too much to keep
+    assert wide.plan.strategy.kind == "buffers"
+    names = ("tree", "buffers", "banded", "square-root")
+    errors = [ln.Stream(periods=16, epsilon=1, delta=1e-6, strategy=name).query_error for name in names]
     assert few.query_error == min(errors)
     assert ln.Stream(periods=1, epsilon=1).query_error == pytest.approx(2 * math.e**-1 / (1 - math.e**-1) ** 2)
 
@@ -161,6 +168,25 @@ def test_any_window_is_a_difference_of_totals():
         forgetful.window(2)
 
 
+def test_windows_of_a_tree_come_from_the_nodes_within_them():
+    """Of zeros: days 1 .. 10 are a block, and day 10 by itself is next to its own measurement, not total - total."""
+    stream = ln.Stream(periods=64, epsilon=1, strategy="tree", shape=5000, rng=seeded())
+    size = stream.plan.strategy.sizes[1]
+    totals = pushed(stream, np.zeros((2 * size, 5000), dtype=int))
+    for last in (size, 2 * size):
+        found, difference = stream.window(last, last), totals[last - 1] - totals[last - 2]
+        variance = stream.window_error(last, last) ** 2
+        # var(z^2)/5000 is at most 5/5000: 10 standard deviations are 32%
+        assert abs(float((found**2).mean()) / variance - 1.0) < 0.32
+        assert variance < 0.3 * float((difference**2).mean())
+    assert np.array_equal(stream.window(2, size - 1), totals[size - 2] - totals[0])
+    assert np.array_equal(stream.totals, totals)
+    kept = ln.Stream(periods=64, epsilon=1, strategy="tree", keep=False)
+    pushed(kept, [1] * size)
+    with pytest.raises(ln.InvalidInput, match="were not kept"):
+        kept.window(size)
+
+
 def test_the_last_period_may_come_again():
     stream = ln.Stream(periods=3, epsilon=1)
     first = stream.push(5, period=1)
@@ -184,6 +210,8 @@ def test_the_last_period_may_come_again():
         ({"delta": 1.0}, "below 1"),
         ({"delta": 1e-40, "epsilon": 30.0, "strategy": "buffers"}, "too small"),
         ({"strategy": "buffers"}, "above 0"),
+        ({"strategy": "banded"}, "above 0"),
+        ({"strategy": "square-root", "delta": 1e-6, "periods": 20_000}, "exceeds 16384"),
         ({"strategy": "trees"}, "perhaps 'tree'"),
         ({"participations": 11}, "exceeds periods=10"),
         ({"changes": "counts"}, "changes="),
