@@ -14,6 +14,7 @@ from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.mechanism import (
+    Measured,
     Mechanism,
     QuantileChoice,
     draw_noise,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lessnoise.table.aggregates import Aggregate
 
 MOST_GROUPS = 1 << 26  # with private keys
+_MOST_AT_ONCE = 1 << 22  # numbers that are fitted together
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,20 @@ class Part:
         if has_independent_entries(law, self.mechanism.shape):  # of one law: the same draws serve every group
             flat = draw_noise(law, (draws * self.width,), rng)
             return flat.reshape(draws, 1, self.width).astype(np.float64)
+        if isinstance(law, Measured):
+            return self._fitted(law, draws, rng).reshape(draws, *shape)
         each = [
             prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)
         ]
         return np.stack(each).astype(np.float64)
+
+    def _fitted(self, law: Measured, draws: int, rng: np.random.Generator) -> Array:
+        """Tables that are fitted to noise alone, many at once."""
+        rows, found = law.strategy.rows, []
+        for size in np.diff([*range(0, draws, max(_MOST_AT_ONCE // rows, 1)), draws]).tolist():
+            measured = draw_noise(law.noise, (size * rows,), rng).reshape(size, rows)
+            found.append(law.strategy.fit(measured.astype(np.float64)).reshape(size, -1))
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True)
@@ -107,6 +119,25 @@ class Plan:
         if left > 0.0 and together.within(self.epsilon, left):
             return Guarantee(self.epsilon, self.delta, together.neighbours)
         return together.guarantee(self.epsilon)
+
+    def guarantee(self, together: Composition) -> Guarantee:
+        """What all releases give at the target's epsilon: composed, or, of fitted tables, added up if that is enough.
+
+        The curve of a fitted table takes a moment at each epsilon, and there are hundreds of them in a composition.
+        """
+        return self.added_up() or together.guarantee(self.epsilon)
+
+    def added_up(self) -> Guarantee | None:
+        """By epsilons and deltas that add up, each computed at its own target; None if not needed or not enough."""
+        every = [each for part in self.parts for each in part.mechanisms]
+        if len(every) == 1 or not any(isinstance(each.law, Measured) for each in every):
+            return None
+        own = [each.claim.epsilon for each in every if each.claim is not None]
+        if len(own) < len(every) or math.fsum(own) > self.epsilon:
+            return None
+        deltas = [each.guarantee(epsilon).delta for each, epsilon in zip(every, own, strict=True)]
+        total = math.fsum(deltas) * (1.0 + 1e-15)
+        return Guarantee(self.epsilon, total, every[0].neighbours) if total <= self.delta else None
 
     def rows(self) -> list[dict[str, object]]:
         """What is released with which noise, one row for each measure."""
@@ -186,7 +217,9 @@ def make_plan(
     if unknown and best.composition.guarantee(epsilon).delta > delta:  # the machine's share grows as e^epsilon
         return planned(simple=True, ended=0.5)
     # Shells at a large epsilon compose with a wide bracket; pure noise adds up exactly.
-    return best if unknown or best.composition.within(epsilon, delta) else planned(simple=True)
+    if unknown or best.added_up() is not None or best.composition.within(epsilon, delta):
+        return best
+    return planned(simple=True)
 
 
 def _changes(measure: Measure, groups: int, unit: Unit, neighbours: Neighbours) -> Changes:

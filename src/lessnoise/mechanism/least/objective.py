@@ -178,7 +178,8 @@ class Design:
         for name in ("objective", "choice", "note"):
             validation.text(name, getattr(self, name))
         settle(self, releases=validation.whole_number("releases", self.releases))
-        settle(self, compared=tuple(map(_candidate, validation.entries("compared", list(self.compared)))))
+        compared = validation.entries("compared", self.compared) if self.compared else ()
+        settle(self, compared=tuple(map(_candidate, compared)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
