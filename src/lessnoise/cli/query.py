@@ -209,7 +209,7 @@ def _print_answer(answer: TableAnswer) -> None:
         STATISTIC[1:],
     )
     for row in answer.rows[:_MOST_ROWS]:
-        words = (literal(row[name]) for name in (*labels, "statistic"))
+        words = (literal("" if row[name] is None else row[name]) for name in (*labels, "statistic"))
         shown.add_row(*words, *(f"{row[name]:.6g}" for name in STATISTIC[1:]))
     console().print(shown)
     if len(answer.rows) > _MOST_ROWS:

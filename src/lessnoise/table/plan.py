@@ -31,7 +31,7 @@ from lessnoise.query import ROWS, USERS
 from lessnoise.table.aggregates import COUNT
 from lessnoise.table.chosen import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 from lessnoise.table.measures import need, serves
-from lessnoise.table.sums_of_cells import workload_of
+from lessnoise.table.sums_of_cells import workload_of, workloads_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lessnoise.guarantees import Neighbours
     from lessnoise.query import Grouped, Measure, Unit
     from lessnoise.table.aggregates import Aggregate
+    from lessnoise.workload import Workload
 
 MOST_GROUPS = 1 << 26  # with private keys
 _MOST_AT_ONCE = 1 << 22  # numbers that are fitted together
@@ -69,6 +70,18 @@ class Part:
     def width(self) -> int:
         """How many noisy numbers the mechanism gives a group."""
         return self.measure.width if self.choice is None else INTERVAL_CELLS
+
+    @property
+    def deviation(self) -> float:
+        """Of the noise of each number; of sums that are read from a fitted table, that of the least precise kind."""
+        first = self.mechanisms[0]
+        law = first.law
+        if isinstance(law, QuantileChoice):
+            return law.deviation
+        if not isinstance(law, Measured):
+            return first.standard_deviation
+        asked = workloads_of(self.measure, self.aggregates, law.workload.cells // self.width) or [law.workload]
+        return math.sqrt(max(law.strategy.trace(each) / each.queries for each in asked) * law.variance)
 
     def sized(self, groups: int) -> Part:
         """For so many groups, where the noise does not depend on their number."""
@@ -144,13 +157,12 @@ class Plan:
         found = []
         for part in self.parts:
             first = part.mechanisms[0]
-            spread = first.law.deviation if isinstance(first.law, QuantileChoice) else first.standard_deviation
             found.append(
                 {
                     "answers": ", ".join(one.summary for one in part.aggregates),
                     "mechanism": f"{first.name} ({first.law.kind})",
                     "epsilon": math.fsum(each.claim.epsilon for each in part.mechanisms if each.claim is not None),
-                    "noise sd": spread * part.measure.unit,
+                    "noise sd": part.deviation * part.measure.unit,
                 }
             )
         return found
@@ -174,11 +186,13 @@ def make_plan(
     level: float,
     *,
     unknown: bool = False,
+    workload: Workload | None = None,
 ) -> Plan:
     """Shares such that every answer has the same relative precision, times its weight.
 
     With ``unknown`` keys every mechanism is for as many groups as there may be, and its noise does not depend on that;
-    the number of units in a group, by which groups are selected, gets noise that ends.
+    the number of units in a group, by which groups are selected, gets noise that ends. ``workload``: what is asked of
+    the groups' counts, if there is nothing else.
     """
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     level = validation.probability("level", level)
@@ -201,7 +215,7 @@ def make_plan(
             build = _ended if unknown and measure == selecting else _chosen if choosing else usual
             spent = ended if build is _ended else share  # all others are pure; the machine has the rest
             width = INTERVAL_CELLS if choosing else measure.width
-            asked = None if unknown or choosing else workload_of(measure, served, groups)
+            asked = workload or (None if unknown or choosing else workload_of(measure, served, groups))
             if asked is not None:
                 built = workload_mechanism(
                     asked, epsilon=epsilon * share, delta=delta * share, changes=changes, neighbours=neighbours
