@@ -30,7 +30,7 @@ _LINE = 0.26  # inches for a group
 _COLOUR = COLOURS["analytic-gaussian"]
 _CURVE = 10  # lines that a panel of curves takes the height of
 _GROUP_COLOURS = tuple(dict.fromkeys(COLOURS.values()))
-_SHOWN: dict[str, Callable[..., CellCounts]] = {"histogram": histogram, "cdf": cdf, "ranges": ranges}  # statistics that share a panel
+_SHOWN: dict[str, Callable[..., CellCounts]] = {"histogram": histogram, "cdf": cdf, "ranges": ranges}  # in one panel
 
 
 @to_png.register(TableAnswer)
