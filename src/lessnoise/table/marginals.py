@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +27,7 @@ from lessnoise.table.table import Table, TableGroups, TableQuestion
 from lessnoise.workload import Workload, marginals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from lessnoise._common import Array
     from lessnoise.query import Answer
@@ -145,7 +146,8 @@ def marginals_of(
             raise InvalidInput(f"order={order} is more than the {len(names)} columns: pass a smaller one.")
         chosen = tuple(itertools.combinations(range(len(names)), order))
     else:
-        assert sets is not None
+        if isinstance(sets, str) or not isinstance(sets, Sequence):
+            raise InvalidInput(f"sets={shown(sets)} is no list: pass lists of columns, such as [['sex', 'age']].")
         chosen = tuple(_places(each, names) for each in sets)
         if not chosen or len(set(chosen)) < len(chosen):
             raise InvalidInput(f"sets={shown(sets)} are none, or name a set twice: list each set of columns once.")
@@ -154,7 +156,7 @@ def marginals_of(
 
 
 def _places(each: Sequence[str], names: list[str]) -> tuple[int, ...]:
-    if isinstance(each, str):
+    if isinstance(each, str) or not isinstance(each, Sequence):
         raise InvalidInput(
             f"sets has {shown(each)}, which is no list: pass lists of columns, such as [['sex', 'age']]."
         )

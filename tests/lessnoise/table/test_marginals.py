@@ -201,6 +201,7 @@ def test_bad_input_is_refused_in_one_sentence():
     refused(lambda: table.marginals(CITY, SEX, sets=[["hair"]]), "'hair'")
     refused(lambda: table.marginals(CITY, SEX, sets=[[["city"]]]), "columns")
     refused(lambda: table.marginals(CITY, SEX, sets=3), "sets=3")
+    refused(lambda: table.marginals(CITY, SEX, sets=[3]), "3", "no list")
     many = [ln.Axis(f"column {i}", bounds=(0, 1), bins=1000) for i in range(3)]
     refused(lambda: table.marginals(*many, order=1), "cells together")
     hostile = ln.Axis("no\x1b[31m such", keys=["a", "b"])
