@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise import Request, changes, workload
+from lessnoise import Request, changes, strategy, workload
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.learn.plan import TrainingPlan, gaussian
 from lessnoise.mechanism import law as laws
@@ -37,6 +37,7 @@ from lessnoise.query import (
     Sum,
     Unit,
 )
+from lessnoise.streams import Plan
 from tests.helpers.damage import attempt, classes_read_back, try_damaged
 
 SMALL = 4096  # entries of what is released
@@ -92,6 +93,26 @@ SETS = (
 )
 
 
+ROWS_OF_TWO = FrozenMatrix([[1.0, 0.5], [0.25, 2.0]])
+STRATEGIES = (
+    strategy.Cells((2, 3)),
+    strategy.Total(4),
+    strategy.Dense(ROWS_OF_TWO),
+    strategy.Product((strategy.Cells((2,)), strategy.Dense(ROWS_OF_TWO))),
+    strategy.PIdentity.of([0.5, 0.5], [[0.5, 0.5]]),
+    strategy.tree(4, 2),
+    strategy.Hats(4, 2, FrozenMatrix([[0.5, 0.5, 0.5], [0.25, 0.25, 0.25]])),
+    strategy.toeplitz_for(workload.prefixes(4).parts[0].factors[0]),
+    *strategy.marginal_strategies(workload.marginals([2, 3], order=1)),
+)
+
+
+def streams():
+    """One with noise in buffers, one with a tree."""
+    for kind in ("buffers", "tree"):
+        yield ln.Stream(periods=4, epsilon=1, delta=1e-6, strategy=kind)
+
+
 QUERIES = (
     Histogram([Axis("x", bounds=(0, 1), bins=2), Axis("y", edges=(0, 1, 3))]),
     Sum(["x", "y"], bounds=[(0, 1), (-2, 2)]),
@@ -119,6 +140,8 @@ def examples():
         sums = functools.partial(ln.mechanism.norm_radial, delta=1e-6, changes=changes.corner([1.0, 2.0, 3.0]), shape=3)
         mechanisms |= {"sums": sums(epsilon=0.1), "stairs": sums(epsilon=8)}
         shared = functools.partial(ln.mechanism.correlated_radial, delta=1e-6, changes=changes.corner(1.0))
+        asked = functools.partial(ln.workload_mechanism, workload.prefixes(4), delta=1e-3)
+        mechanisms |= {"asked": asked(epsilon=1), "asked at large": asked(epsilon=9)}
         mechanisms |= {"shared": shared(epsilon=1, shape=30), "shared shells": shared(epsilon=1, shape=2)}
     gauss, laplace, l2 = (mechanisms[name] for name in ("analytic-gaussian radial", "laplace laplace", "l2 radial"))
     composed = ln.compose(l2.repeat(3), laplace, gauss.subsample(0.01).repeat(10))
@@ -157,6 +180,8 @@ def examples():
         Unit: Unit("who", 3),
     }
     described += [(kind.from_dict, kind.__name__, value.to_dict()) for kind, value in others.items()]
+    described += [(type(one).from_dict, type(one).__name__, one.to_dict()) for one in STRATEGIES]
+    described += [(Plan.from_dict, f"stream {one.plan.strategy.kind}", one.plan.to_dict()) for one in streams()]
     described += [(changes.Changes.from_dict, str(one), one.to_dict()) for one in SETS]
     described += [(Query.from_dict, query.kind, query.to_dict()) for query in QUERIES]
     answers = [query.answer(np.ones((3, len(query.columns))), neighbours="replace") for query in QUERIES[:-1]]
@@ -209,6 +234,6 @@ def test_everything_that_can_be_read_back_is_tried():
     tried = {getattr(reader, "__self__", None) for reader, _, _ in EXAMPLES}
     tried = {kind.__name__ for kind in tried if kind is not None} | {law.__name__ for law in laws._KINDS.values()}
     # A proof is read by the search alone, which goes through all of it again (least/test_cache.py).
-    assert classes - {"Law", "Plain", "OfBody", "Design", "Proof"} <= tried
+    assert classes - {"Law", "Plain", "OfBody", "Design", "Proof", "Strategy"} <= tried
     kinds = {values["kind"] for reader, _, values in EXAMPLES if reader is laws.law_from_dict}
     assert kinds == {kind for kind in laws._KINDS if not kind.startswith("test-")}  # laws of other tests

@@ -31,6 +31,7 @@ from lessnoise.mechanism import (
     epsilon_of,
     gaussian_delta,
     invert_curve,
+    moves_of,
     mu_of,
     pure_epsilon_of,
     worst_mu,
@@ -61,9 +62,16 @@ class Step(NamedTuple):
     @property
     def by_entry(self) -> list[Step]:
         """Independent entries that change together are as many steps of one entry each."""
-        if not isinstance(self.shift, Moves) or self.rate < 1.0:
+        if self.rate < 1.0:
             return [self]
-        return [Step(self.law, 1, size, 1.0, count * self.times) for size, count in self.shift.sizes]
+        law, moves = self.law, self.shift
+        if isinstance(law, Measured) and not law.is_gaussian and not isinstance(moves, Moves):
+            found, above = moves_of(law, moves)
+            if len(found) == 1 and above is None:  # all columns of the strategy are alike
+                law, moves = law.noise, found[0]
+        if not isinstance(moves, Moves):
+            return [self]
+        return [Step(law, 1, size, 1.0, count * self.times) for size, count in moves.sizes]
 
     @property
     def pure_epsilon(self) -> float:

@@ -64,7 +64,7 @@ class Strategy(ABC):
         """A x, as floats."""
 
     def roundings(self) -> float:
-        """How often a term of an entry of ``measure`` is rounded, relative to |A| |x|; infinite if that is not known."""
+        """How often a term of an entry of ``measure`` is rounded, relative to |A| |x|; infinite if that is unknown."""
         return math.inf
 
     def magnitudes(self, table: Array) -> Array:

@@ -198,7 +198,8 @@ class PIdentity(Strategy):
         return np.concatenate([np.diag(self._diagonal), self._sums])
 
     def __str__(self) -> str:
-        return f"weighted cells and {len(self._sums)} sums" if len(self._sums) else "weighted cells"
+        cells = "cells" if self.weights.is_constant else "weighted cells"
+        return f"{cells} and {len(self._sums)} sums" if len(self._sums) else cells
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, with the kind."""

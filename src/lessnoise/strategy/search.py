@@ -19,6 +19,7 @@ from lessnoise.strategy.p_identity import PIdentity
 from lessnoise.strategy.product import Product
 from lessnoise.strategy.simple import Cells, Total
 from lessnoise.strategy.toeplitz import toeplitz_strategies
+from lessnoise.strategy.tree import tree
 from lessnoise.workload import TOTAL, Block, Factor, Workload
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 L1, L2 = 1, 2
 _DENSE = 1024  # cells up to which a strategy may be any matrix
 _SMALL = 64  # cells below which the best matrix is at hand; beyond, Toeplitz ones are within 0.3% of it
+_FEWEST_BRANCHES = 4
 _ROUNDS = 3  # through the axes, where the parts of a workload weigh each other
 _VERSION = 1
 
@@ -73,8 +75,17 @@ def _line(workload: Workload, order: int) -> Iterator[Strategy]:
     elif order == L1:
         cells = PIdentity(Deviations.constant(1.0, workload.cells))
         yield from (each for each in laplace_strategies(workload) if each != cells)
+        yield from _whole_trees(workload.cells)
     else:
         yield from toeplitz_strategies(workload)
+
+
+def _whole_trees(size: int) -> Iterator[Strategy]:
+    """Trees of two and three levels with weights of 1, for noise of whole numbers, which is less at a large epsilon."""
+    for height in (2, 3):
+        branching = math.ceil(size ** (1.0 / height) - 1e-9)
+        if branching >= _FEWEST_BRANCHES:
+            yield tree(size, branching)
 
 
 def _product(workload: Workload, order: int) -> Strategy:

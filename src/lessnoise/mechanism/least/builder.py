@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.changes import Changes
     from lessnoise.mechanism.families.shells import Shells
+    from lessnoise.mechanism.law import Law
     from lessnoise.mechanism.least.bound import Guide
     from lessnoise.mechanism.least.staircase_newton import Staircase
     from lessnoise.mechanism.mechanism import Mechanism
@@ -118,11 +119,20 @@ def optimality(mechanism: Mechanism) -> float:
         raise InvalidInput(
             f"mechanism={mechanism.name!r} does not keep its claim ({claim}): there is no optimality to speak of."
         )
+    own = least_error(law, mechanism)
+    if own is not None:
+        return max(mechanism.query_error / own * (1.0 + 1e-12), 1.0)
     goal = Goal.of("squared" if mechanism.design is None else mechanism.design.objective)
     changes = ball(mechanism.sensitivity) if mechanism.changes is None else mechanism.changes
     loss = goal.loss_ratio(goal.log_size(law, dimension))
     bound = set_lower_bound(changes, mechanism.shape, claim.epsilon, claim.delta, goal, loss)
     return max(loss / bound * (1.0 + 1e-12), 1.0) if bound > 0.0 else math.inf
+
+
+@functools.singledispatch
+def least_error(law: Law, mechanism: Mechanism) -> float | None:
+    """What no mechanism with the same claim can go below in ``query_error``, for laws that are made for questions."""
+    return None
 
 
 def set_lower_bound(

@@ -178,8 +178,9 @@ class Design:
         for name in ("objective", "choice", "note"):
             validation.text(name, getattr(self, name))
         settle(self, releases=validation.whole_number("releases", self.releases))
-        compared = validation.entries("compared", self.compared) if self.compared else ()
-        settle(self, compared=tuple(map(_candidate, compared)))
+        if not isinstance(self.compared, (list, tuple)):
+            raise InvalidInput(f"compared={shown(self.compared)} is not a list: read the file as it was written.")
+        settle(self, compared=tuple(map(_candidate, self.compared)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -10,12 +10,15 @@ from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.least.bound import scalar_bound
+from lessnoise.mechanism.least.builder import least_error
 from lessnoise.mechanism.least.builder import loss_lower_bound as ball_bound
+from lessnoise.mechanism.measured.law import Measured
 from lessnoise.strategy import gaussian_bound
 
 if TYPE_CHECKING:
     from lessnoise._common import Shape
     from lessnoise.changes import Changes
+    from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.workload import Workload
 
 NOISES = ("any", "gaussian")
@@ -60,6 +63,13 @@ def loss_lower_bound(
     if sensitivity is not None or shape is not None or objective != "squared":
         raise InvalidInput("a workload has its own shape, changes and squared error: leave the other arguments out.")
     return workload_bound(workload, epsilon, delta, sets.counts() if changes is None else changes, noise)
+
+
+@least_error.register(Measured)
+def _(law: Measured, mechanism: Mechanism) -> float:
+    assert mechanism.claim is not None
+    changes = sets.ball(mechanism.sensitivity, norm=1) if mechanism.changes is None else mechanism.changes
+    return workload_bound(law.workload, mechanism.claim.epsilon, mechanism.claim.delta, changes)
 
 
 def workload_bound(workload: Workload, epsilon: float, delta: float, changes: Changes, noise: str = "any") -> float:

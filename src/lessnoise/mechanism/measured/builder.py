@@ -21,6 +21,7 @@ from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussia
 from lessnoise.mechanism.families.geometric import Geometric
 from lessnoise.mechanism.law import Laplace, Law
 from lessnoise.mechanism.least.objective import Design
+from lessnoise.mechanism.losses import expected_loss
 from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of
 from lessnoise.mechanism.request import Request
 from lessnoise.strategy import L1, L2, Strategy, any_matrix, singular_value_bound, strategies
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.request import Relation
 
 NAME = "workload"
+_NOT_OF_COUNTS = (sets.Ball, sets.Box, sets.Corner)  # but for the l1 ball
 _MARGIN, _STEP, _MOST_STEPS = 0.97, 1.001, 12  # the share of delta that estimates aim at, and steps until it is proved
 _FEWEST = 8  # entries that change together, in all releases, for which less than the pure noise may do
 _MOST_ENTRIES = 64  # for which it is; beyond, normal noise is as good
 _TRIED = 8  # columns whose noise is estimated
+_GAIN = 0.995  # of the error of Laplace or Gaussian noise: less is not worth the proof
 _POWERS = (1.2, 1.4, 1.6, 1.8)
 _FEW_COLUMNS = 2  # for which noise between Laplace and Gaussian is tried
 
@@ -64,7 +67,7 @@ def workload_mechanism(
     >>> m = ln.workload_mechanism(days, epsilon=1, delta=1e-6)
     >>> alone = ln.least_noise(epsilon=1, delta=1e-6, shape=64, changes=ln.changes.counts())
     >>> f"{m.query_error:.1f} for a running total, {alone.query_error * 32.5:.1f} from noisy cells"
-    '28.3 for a running total, 59.8 from noisy cells'
+    '28.4 for a running total, 59.8 from noisy cells'
     >>> table = m.release(range(64)).value
     >>> days.answers(table).shape
     (64,)
@@ -73,6 +76,11 @@ def workload_mechanism(
         raise InvalidInput(f"workload={shown(workload)} is none: build one with lessnoise.workload.prefixes, say.")
     found = sets.counts() if changes is None else sets.read_changes(changes)
     relation = found.relation or Neighbours.ADD_REMOVE if neighbours is None else Neighbours.of(neighbours)
+    if isinstance(found, _NOT_OF_COUNTS) and not (isinstance(found, sets.Ball) and found.order == 1):
+        raise InvalidInput(
+            f"changes={found} is not a set for a table of counts: pass lessnoise.changes.counts(), or ball(D, norm=1) "
+            "for amounts that add up to at most D."
+        )
     request = Request(epsilon, delta, None, workload.shape, relation, changes=found)  # type: ignore[arg-type]
     return best_for(workload, request, validation.whole_number("releases", releases))
 
@@ -135,7 +143,7 @@ class _Target:
 
     def _with_noise(self, strategy: Strategy) -> list[Candidate]:
         trace = strategy.trace(self.workload) / self.workload.queries
-        if not math.isfinite(trace):
+        if not math.isfinite(trace) or (self.change == "moved" and strategy.distance(1) == 0.0):
             return []
         laws = (self.integers, self.laplace, self.powers, self.normal)
         return [Candidate(law, trace * law.variance) for noise in laws for law in _computed(noise(strategy))]
@@ -254,10 +262,12 @@ class _Target:
 
             start = math.log(max(each.norm(2) for each in moves) * 1.5 * gaussian.gaussian_scale(epsilon, allowed))
             found.append(GeneralizedGaussian(p, math.exp(estimate.crossing(curve, _MARGIN * allowed, start))))
-        best = min((self.law(strategy, noise) for noise in found), key=lambda law: law.variance)
-        assert isinstance(best.noise, GeneralizedGaussian)
+        best = min(found, key=lambda noise: expected_loss(noise, 1))
+        others = [*self.laplace(strategy), *self.normal(strategy)]
+        if expected_loss(best, 1) > _GAIN * min(law.variance for law in others):
+            return
         for step in range(_MOST_STEPS):
-            noise = GeneralizedGaussian(best.noise.p, best.noise.scale * _STEP**step)
+            noise = GeneralizedGaussian(best.p, best.scale * _STEP**step)
             if largest_delta(noise, moves, epsilon).upper <= allowed:
                 yield self.law(strategy, noise)
                 return
