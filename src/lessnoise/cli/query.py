@@ -21,7 +21,7 @@ from lessnoise.cli.options import (
     seeded,
 )
 from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
-from lessnoise.cli.question import asked, axes, listed, several_columns, weights_of
+from lessnoise.cli.question import asked, axes, cell_sums, listed, several_columns, weights_of
 from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart
@@ -34,6 +34,7 @@ from lessnoise.text import down
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lessnoise.query import Axis
     from lessnoise.table import Job, TableAnswer, TableQuestion
 
 _MOST_ROWS = 100  # on the screen
@@ -82,6 +83,18 @@ def query(
             help="Counts in even cells of a column, such as age:0:120@12, or of public keys, such as colour=red,blue.",
             metavar=f"{_Column}@N",
         ),
+    ] = None,
+    cdf: Annotated[
+        list[str] | None,
+        typer.Option(help="Share of the rows up to each edge of even cells of a column.", metavar=f"{_Column}:N"),
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(help="Rows between any two edges of even cells of a column.", metavar=f"{_Column}:N"),
+    ] = None,
+    marginals: Annotated[
+        int | None,
+        typer.Option(help="Counts by every so many of the columns of --by, and nothing else.", metavar="ORDER"),
     ] = None,
     covariance: Annotated[
         list[str] | None,
@@ -133,12 +146,20 @@ def query(
     --delta 1e-6 --out private[/bold]
     """
     joint = several_columns(histogram or (), covariance or (), correlation or (), regress or ())
-    aggregates = asked(count, mean or (), total or (), variance or (), quantiles or (), joint)
+    more = [*joint, *cell_sums(cdf or (), ranges or ())]
+    if marginals is not None and (count or mean or total or variance or quantiles or more):
+        raise InvalidInput(f"marginals={marginals} are counts of their own: ask for other statistics apart.")
+    single = (count, mean or (), total or (), variance or (), quantiles or ())
+    aggregates = asked(*single, more) if marginals is None else []
     protected = Unit(unit, max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
     source = Table(data_source(data, table), protected, neighbours, engine)
     groups, given = axes(by or (), keys or (), bins or (), edges or ()), weights_of(weights or ())
-    found = TableGroups(source, ()) if not groups else source.group_by(*groups)
-    question = found.aggregate(*aggregates)
+    question: TableQuestion
+    if marginals is not None:
+        question = source.marginals(*_public(groups), order=marginals)
+    else:
+        found = TableGroups(source, ()) if not groups else source.group_by(*groups)
+        question = found.aggregate(*aggregates)
     if plan:
         _print_plan(question.prepare(epsilon, delta, weights=given, level=level), json)
         return
@@ -172,6 +193,16 @@ def query(
             console().print(f"wrote {literal(*written)}")
             print_facts(_facts(result, budget))
             print_facts(("[red]warning[/red]  ", literal(words)) for words in warned)
+
+
+def _public(groups: tuple[Axis | str, ...]) -> Iterator[Axis]:
+    """The columns of marginals, whose keys are public."""
+    if not groups:
+        raise InvalidInput("by=None: name the columns of --marginals with --by, and their --keys, --bins or --edges.")
+    for axis in groups:
+        if isinstance(axis, str):
+            raise InvalidInput(f"by={axis!r} has private keys, which --marginals cannot have: add --keys or --bins.")
+        yield axis
 
 
 def _rules(question: TableQuestion) -> Iterator[tuple[str, str]]:
@@ -209,7 +240,7 @@ def _print_answer(answer: TableAnswer) -> None:
         STATISTIC[1:],
     )
     for row in answer.rows[:_MOST_ROWS]:
-        words = (literal(row[name]) for name in (*labels, "statistic"))
+        words = (literal("" if row[name] is None else row[name]) for name in (*labels, "statistic"))
         shown.add_row(*words, *(f"{row[name]:.6g}" for name in STATISTIC[1:]))
     console().print(shown)
     if len(answer.rows) > _MOST_ROWS:

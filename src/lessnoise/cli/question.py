@@ -10,12 +10,14 @@ from lessnoise.harmless import shown
 from lessnoise.query import Axis
 from lessnoise.table import (
     Aggregate,
+    cdf,
     count,
     covariance,
     histogram,
     linear_regression,
     mean,
     quantiles,
+    ranges,
     sum,  # noqa: A004
     variance,
 )
@@ -23,7 +25,11 @@ from lessnoise.table import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_ASK = "--count, --mean, --sum, --variance, --quantiles, --histogram, --covariance, --correlation or --regress"
+_ASK = (
+    "--count, --mean, --sum, --variance, --quantiles, --histogram, --cdf, --ranges, --covariance, --correlation, "
+    "--regress or --marginals"
+)
+_CELLS = "age:0:120:12"
 _HISTOGRAM, _PAIR = "age:0:120@12 or colour=red,blue", "age:0:120,income:0:200000"
 _REGRESS = "income:0:200000~age:0:120"
 
@@ -89,6 +95,20 @@ def several_columns(
     return found
 
 
+def cell_sums(cdfs: Sequence[str], all_ranges: Sequence[str]) -> list[Aggregate]:
+    """Distribution functions, then ranges.
+
+    >>> [one.summary for one in cell_sums(["age:0:120:12"], ["age:0:120:4"])]
+    ['distribution function of age in 12 cells', 'all ranges of age in 4 cells']
+    """
+    found: list[Aggregate] = []
+    for option, build, texts in (("cdf", cdf, cdfs), ("ranges", ranges, all_ranges)):
+        for text in texts:
+            column, bounds, bins = _even_cells(option, text)
+            found.append(build(column, bounds, bins))
+    return found
+
+
 def axes(
     by: Sequence[str], keys: Sequence[str], bins: Sequence[str], edges: Sequence[str] = ()
 ) -> tuple[Axis | str, ...]:
@@ -107,12 +127,9 @@ def axes(
         _once("keys", text, column, by, known)
         known[column] = Axis(column, keys=parse_keys(given))
     for text in bins:
-        column, *ends = text.rsplit(":", 3)
-        if len(ends) != 3 or not ends[2].isdecimal():
-            raise _unread("bins", text, "age:0:120:12")
+        column, bounds, number = _even_cells("bins", text)
         _once("bins", text, column, by, known)
-        low, high = _numbers("bins", text, ends[:2], "age:0:120:12")
-        known[column] = Axis(column, bounds=(low, high), bins=int(ends[2]))
+        known[column] = Axis(column, bounds=bounds, bins=number)
     for text in edges:
         column, _, given = text.rpartition(":")
         if not column:
@@ -155,6 +172,13 @@ def _bounded(option: str, text: str, front: str, example: str) -> tuple[str, tup
         raise _unread(option, text, example)
     low, high = _numbers(option, text, ends, example)
     return column, (low, high)
+
+
+def _even_cells(option: str, text: str) -> tuple[str, tuple[float, float], int]:
+    front, _, number = text.rpartition(":")
+    if not (number.isdecimal() and len(number) < 10):
+        raise _unread(option, text, _CELLS)
+    return *_bounded(option, text, front, _CELLS), int(number)
 
 
 def _columns(option: str, text: str, words: str, example: str) -> tuple[list[str], list[tuple[float, float]]]:

@@ -2,7 +2,7 @@
 
 from lessnoise.table.aggregates import Aggregate, count, mean, quantiles, sum, variance  # noqa: A004
 from lessnoise.table.answer import STATISTIC, TableAnswer, TableFolder
-from lessnoise.table.histograms import histogram
+from lessnoise.table.histograms import CellCounts, histogram
 from lessnoise.table.job import Job
 from lessnoise.table.joint import covariance, linear_regression
 from lessnoise.table.marginals import MarginalsQuestion
@@ -13,6 +13,7 @@ from lessnoise.table.table import Table, TableGroups, TableQuestion
 __all__ = [
     "STATISTIC",
     "Aggregate",
+    "CellCounts",
     "Job",
     "MarginalsQuestion",
     "Plan",

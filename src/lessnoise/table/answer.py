@@ -70,8 +70,12 @@ class TableAnswer(Plotted):
         return {name: [row[name] for row in self.rows] for name in self.columns}
 
     def to_pandas(self) -> Any:  # noqa: ANN401
-        """A pandas data frame."""
-        return require("pandas", "data").DataFrame(self.to_dict())
+        """A pandas data frame; whole numbers of which some are missing stay whole numbers."""
+        pandas, columns = require("pandas", "data"), self.to_dict()
+        for name, values in columns.items():
+            if None in values and all(isinstance(value, (int, type(None))) for value in values):
+                columns[name] = pandas.array(values, dtype="Int64")
+        return pandas.DataFrame(columns)
 
     def to_arrow(self) -> Any:  # noqa: ANN401
         """An Arrow table."""
@@ -150,6 +154,8 @@ class TableFolder(CertifiedFolder):
 
 
 def _text(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) and value.isprintable() else shown(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,22 +16,22 @@ from lessnoise._later import offers
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
-from lessnoise.mechanism import Measured, workload_mechanism
+from lessnoise.mechanism import Measured
 from lessnoise.noise import Stream
 from lessnoise.query import Axis
 from lessnoise.release import Payment
-from lessnoise.table.aggregates import COUNT
+from lessnoise.table.aggregates import COUNT, Aggregate
 from lessnoise.table.job import Job, places_of, released_part
+from lessnoise.table.plan import Plan, checked_weights, make_plan
 from lessnoise.table.table import Table, TableGroups, TableQuestion
 from lessnoise.workload import Workload, marginals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from lessnoise._common import Array
     from lessnoise.query import Answer
     from lessnoise.table.answer import TableAnswer
-    from lessnoise.table.plan import Plan
 
 MOST_CELLS = 1 << 24
 
@@ -66,12 +67,15 @@ class MarginalsJob(Job):
         assert isinstance(law, Measured)
         names = [(axis.column, places_of(axis)) for axis in self.plan.query.axes]
         table = noisy.reshape([axis.size for axis in self.plan.query.axes])
+        whole = law.noise.integer and bool((table == np.rint(table)).all())
         for block, kept in zip(law.workload.parts, self.asked.sets, strict=True):
             one = Workload((block,))
             spread = math.sqrt(law.strategy.trace(one) / one.queries * law.variance)
             half = reach(law, self.plan.level) * spread
+            half = float(math.ceil(half)) if whole else half  # the noise is a whole number, and may be 0 as a rule
             places = [own if place in kept else [None] for place, (_, own) in enumerate(names)]
-            for cell, value in zip(itertools.product(*places), one.answers(table).tolist(), strict=True):
+            for cell, found in zip(itertools.product(*places), one.answers(table).tolist(), strict=True):
+                value = int(found) if whole else found
                 label = {column: at for (column, _), at in zip(names, cell, strict=True)}
                 yield {**label, "statistic": "count", "value": value, "lower": value - half, "upper": value + half}
 
@@ -80,6 +84,18 @@ def reach(law: Measured, level: float) -> float:
     """How many deviations hold noise that is a sum of the law's own, at a level: the normal's, or Laplace's if more."""
     normal = statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
     return normal if law.is_gaussian else max(normal, -math.log1p(-level) / math.sqrt(2.0))
+
+
+@dataclass(frozen=True)
+class TableCounts(Aggregate):
+    """Counts in every cell of some tables."""
+
+    tables: int = 1
+
+    @property
+    def summary(self) -> str:
+        """What they are, for a plan."""
+        return f"counts in {self.tables} table{'s' if self.tables > 1 else ''}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,16 +115,11 @@ class MarginalsQuestion(TableQuestion):
         self, epsilon: float, delta: float, *, weights: Sequence[float] | None = None, level: float = 0.95
     ) -> Plan:
         """Which noise the tables get, without touching the data."""
-        usual = super().plan(epsilon, delta, weights=weights, level=level)
-        (part,) = usual.parts
-        built = workload_mechanism(
-            self.workload,
-            epsilon=usual.epsilon,
-            delta=usual.delta,
-            changes=part.mechanism.changes,
-            neighbours=Neighbours.of(self.table.neighbours),
-        )
-        return replace(usual, parts=(replace(part, mechanism=built),))
+        relation = Neighbours.of(self.table.neighbours)
+        tables = (TableCounts("count", tables=len(self.sets)),)
+        checked = checked_weights(tables, weights)
+        arguments = (epsilon, delta, self.table.unit, relation, checked, level)
+        return make_plan(self.query, tables, *arguments, workload=self.workload)
 
     def description(self, query: Any = None) -> dict[str, Any]:  # noqa: ANN401
         """What was asked, with the sets of columns."""
@@ -135,15 +146,23 @@ def marginals_of(
             raise InvalidInput(f"order={order} is more than the {len(names)} columns: pass a smaller one.")
         chosen = tuple(itertools.combinations(range(len(names)), order))
     else:
-        assert sets is not None
-        chosen = tuple(tuple(sorted(_place(name, names) for name in each)) for each in sets)
+        if isinstance(sets, str) or not isinstance(sets, Sequence):
+            raise InvalidInput(f"sets={shown(sets)} is no list: pass lists of columns, such as [['sex', 'age']].")
+        chosen = tuple(_places(each, names) for each in sets)
         if not chosen or len(set(chosen)) < len(chosen):
             raise InvalidInput(f"sets={shown(sets)} are none, or name a set twice: list each set of columns once.")
     asked = TableGroups(table, tuple(columns)).aggregate(COUNT)
     return MarginalsQuestion(asked.table, asked.axes, asked.aggregates, chosen)
 
 
-def _place(name: str, names: list[str]) -> int:
-    if name not in names:
-        raise InvalidInput(f"sets name {shown(name)}, which is none of columns={names}: name columns of the axes.")
-    return names.index(name)
+def _places(each: Sequence[str], names: list[str]) -> tuple[int, ...]:
+    if isinstance(each, str) or not isinstance(each, Sequence):
+        raise InvalidInput(
+            f"sets has {shown(each)}, which is no list: pass lists of columns, such as [['sex', 'age']]."
+        )
+    for name in each:
+        if name not in names:
+            raise InvalidInput(f"sets name {shown(name)}, which is none of columns={names}: name columns of the axes.")
+    if len(set(each)) < len(each):
+        raise InvalidInput(f"sets has {shown(each)}, which names a column twice: name each column once.")
+    return tuple(sorted(names.index(name) for name in each))

@@ -14,6 +14,7 @@ from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.mechanism import (
+    Measured,
     Mechanism,
     QuantileChoice,
     draw_noise,
@@ -30,7 +31,7 @@ from lessnoise.query import ROWS, USERS
 from lessnoise.table.aggregates import COUNT
 from lessnoise.table.chosen import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 from lessnoise.table.measures import need, serves
-from lessnoise.table.sums_of_cells import workload_of
+from lessnoise.table.sums_of_cells import workload_of, workloads_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
     from lessnoise.guarantees import Neighbours
     from lessnoise.query import Grouped, Measure, Unit
     from lessnoise.table.aggregates import Aggregate
+    from lessnoise.workload import Workload
 
 MOST_GROUPS = 1 << 26  # with private keys
+_MOST_AT_ONCE = 1 << 22  # numbers that are fitted together
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,18 @@ class Part:
         """How many noisy numbers the mechanism gives a group."""
         return self.measure.width if self.choice is None else INTERVAL_CELLS
 
+    @property
+    def deviation(self) -> float:
+        """Of the noise of each number; of sums that are read from a fitted table, that of the least precise kind."""
+        first = self.mechanisms[0]
+        law = first.law
+        if isinstance(law, QuantileChoice):
+            return law.deviation
+        if not isinstance(law, Measured):
+            return first.standard_deviation
+        asked = workloads_of(self.measure, self.aggregates, law.workload.cells // self.width) or [law.workload]
+        return math.sqrt(max(law.strategy.trace(each) / each.queries for each in asked) * law.variance)
+
     def sized(self, groups: int) -> Part:
         """For so many groups, where the noise does not depend on their number."""
         own = _resized(self.mechanism, groups * self.width)
@@ -80,10 +95,20 @@ class Part:
         if has_independent_entries(law, self.mechanism.shape):  # of one law: the same draws serve every group
             flat = draw_noise(law, (draws * self.width,), rng)
             return flat.reshape(draws, 1, self.width).astype(np.float64)
+        if isinstance(law, Measured):
+            return self._fitted(law, draws, rng).reshape(draws, *shape)
         each = [
             prepare_noise(law, np.zeros(self.mechanism.shape), Stream.of(rng))().reshape(shape) for _ in range(draws)
         ]
         return np.stack(each).astype(np.float64)
+
+    def _fitted(self, law: Measured, draws: int, rng: np.random.Generator) -> Array:
+        """Tables that are fitted to noise alone, many at once."""
+        rows, found = law.strategy.rows, []
+        for size in np.diff([*range(0, draws, max(_MOST_AT_ONCE // rows, 1)), draws]).tolist():
+            measured = draw_noise(law.noise, (size * rows,), rng).reshape(size, rows)
+            found.append(law.strategy.fit(measured.astype(np.float64)).reshape(size, -1))
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True)
@@ -108,18 +133,36 @@ class Plan:
             return Guarantee(self.epsilon, self.delta, together.neighbours)
         return together.guarantee(self.epsilon)
 
+    def guarantee(self, together: Composition) -> Guarantee:
+        """What all releases give at the target's epsilon: composed, or, of fitted tables, added up if that is enough.
+
+        The curve of a fitted table takes a moment at each epsilon, and there are hundreds of them in a composition.
+        """
+        return self.added_up() or together.guarantee(self.epsilon)
+
+    def added_up(self) -> Guarantee | None:
+        """By epsilons and deltas that add up, each computed at its own target; None if not needed or not enough."""
+        every = [each for part in self.parts for each in part.mechanisms]
+        if len(every) == 1 or not any(isinstance(each.law, Measured) for each in every):
+            return None
+        own = [each.claim.epsilon for each in every if each.claim is not None]
+        if len(own) < len(every) or math.fsum(own) > self.epsilon:
+            return None
+        deltas = [each.guarantee(epsilon).delta for each, epsilon in zip(every, own, strict=True)]
+        total = math.fsum(deltas) * (1.0 + 1e-15)
+        return Guarantee(self.epsilon, total, every[0].neighbours) if total <= self.delta else None
+
     def rows(self) -> list[dict[str, object]]:
         """What is released with which noise, one row for each measure."""
         found = []
         for part in self.parts:
             first = part.mechanisms[0]
-            spread = first.law.deviation if isinstance(first.law, QuantileChoice) else first.standard_deviation
             found.append(
                 {
                     "answers": ", ".join(one.summary for one in part.aggregates),
                     "mechanism": f"{first.name} ({first.law.kind})",
                     "epsilon": math.fsum(each.claim.epsilon for each in part.mechanisms if each.claim is not None),
-                    "noise sd": spread * part.measure.unit,
+                    "noise sd": part.deviation * part.measure.unit,
                 }
             )
         return found
@@ -143,11 +186,13 @@ def make_plan(
     level: float,
     *,
     unknown: bool = False,
+    workload: Workload | None = None,
 ) -> Plan:
     """Shares such that every answer has the same relative precision, times its weight.
 
     With ``unknown`` keys every mechanism is for as many groups as there may be, and its noise does not depend on that;
-    the number of units in a group, by which groups are selected, gets noise that ends.
+    the number of units in a group, by which groups are selected, gets noise that ends. ``workload``: what is asked of
+    the groups' counts, if there is nothing else.
     """
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     level = validation.probability("level", level)
@@ -170,7 +215,7 @@ def make_plan(
             build = _ended if unknown and measure == selecting else _chosen if choosing else usual
             spent = ended if build is _ended else share  # all others are pure; the machine has the rest
             width = INTERVAL_CELLS if choosing else measure.width
-            asked = None if unknown or choosing else workload_of(measure, served, groups)
+            asked = workload or (None if unknown or choosing else workload_of(measure, served, groups))
             if asked is not None:
                 built = workload_mechanism(
                     asked, epsilon=epsilon * share, delta=delta * share, changes=changes, neighbours=neighbours
@@ -186,7 +231,9 @@ def make_plan(
     if unknown and best.composition.guarantee(epsilon).delta > delta:  # the machine's share grows as e^epsilon
         return planned(simple=True, ended=0.5)
     # Shells at a large epsilon compose with a wide bracket; pure noise adds up exactly.
-    return best if unknown or best.composition.within(epsilon, delta) else planned(simple=True)
+    if unknown or best.added_up() is not None or best.composition.within(epsilon, delta):
+        return best
+    return planned(simple=True)
 
 
 def _changes(measure: Measure, groups: int, unit: Unit, neighbours: Neighbours) -> Changes:

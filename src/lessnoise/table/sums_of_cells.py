@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -64,8 +67,11 @@ class CellSums(CellCounts):
         return prefixes(self.along.size) if self.kind == CDF else all_ranges(self.along.size)
 
     def estimate(self, measure: Measure, noisy: Array, deviation: float = 0.0) -> Array:
-        """From cells to their sums, or to the share of the rows up to each of them."""
-        del measure, deviation
+        """From cells to their sums, or to the share of the rows up to each of them.
+
+        Where no row is left, nothing is known of shares: they rise evenly, or are NaN for intervals.
+        """
+        del measure
         sums = np.cumsum(noisy, axis=-1)
         if self.kind == RANGES:
             first, last = np.triu_indices(sums.shape[-1])
@@ -74,8 +80,14 @@ class CellSums(CellCounts):
         if not self.shares:
             return sums
         rows = sums[..., -1:]
-        even = np.arange(1.0, sums.shape[-1] + 1.0) / sums.shape[-1]  # of no rows nothing is known
+        even = np.arange(1.0, sums.shape[-1] + 1.0) / sums.shape[-1] if deviation else np.full(sums.shape[-1], np.nan)
+        even[-1] = 1.0
         return np.where(rows >= 1.0, np.clip(sums / np.maximum(rows, 1.0), 0.0, 1.0), even)
+
+    @property
+    def limits(self) -> tuple[Array | float, Array | float]:
+        """Between which ends its numbers lie."""
+        return (0.0, 1.0) if self.shares else (-math.inf, math.inf)
 
     def precision(self, _: Measure | None = None) -> float:
         """Some times that of a count."""
@@ -134,16 +146,18 @@ def _cells(column: str, bounds: tuple[float, float] | None, bins: int | None, ed
 
 def workload_of(measure: Measure, served: Sequence[Aggregate], groups: int) -> Workload | None:
     """What is asked of the cells of a measure in all groups, if more than the cells themselves."""
+    # Each question counts by the number of its fellows, so that all kinds weigh alike.
+    together = [each.queries**-0.5 * each for each in workloads_of(measure, served, groups)]
+    return functools.reduce(operator.add, together) if together else None
+
+
+def workloads_of(measure: Measure, served: Sequence[Aggregate], groups: int) -> list[Workload]:
+    """The kinds of sums that are asked of the cells of a measure in all groups; none if only cells are."""
     asked = [one.workload for one in served if isinstance(one, CellSums)]
     if measure.kind == "cells":  # quantiles, from a distribution function
         asked.append(prefixes(measure.width))
     if not asked or measure.width == 1:
-        return None
+        return []
     if any(isinstance(one, CellCounts) and not isinstance(one, CellSums) for one in served):
         asked.append(identity(measure.width))
-    # Each question counts by the number of its fellows, so that all kinds weigh alike.
-    together: list[Workload] = [each.queries**-0.5 * each for each in asked]
-    line = together[0]
-    for each in together[1:]:
-        line = line + each
-    return identity(groups) * line if groups > 1 else line
+    return [identity(groups) * each if groups > 1 else each for each in asked]

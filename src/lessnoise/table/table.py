@@ -301,7 +301,7 @@ class TableQuestion:
             )
         plan = self.plan(epsilon, delta, weights=weights, level=level)
         together = plan.composition
-        guarantee = plan.known_guarantee(together) if self.unknown else together.guarantee(plan.epsilon)
+        guarantee = plan.known_guarantee(together) if self.unknown else plan.guarantee(together)
         if guarantee.delta > plan.delta:
             raise InvalidInput(
                 f"delta={plan.delta:g} is too small for epsilon={plan.epsilon:g}: all releases together have "

@@ -328,3 +328,67 @@ def test_columns_may_have_colons_and_at_signs():
     mean, spread = asked(False, ["a:b:-1:2"], [], [], ["x@y:z:0:1@0.5"])
     assert (mean.column, mean.bounds) == ("a:b", (-1.0, 2.0))
     assert (spread.column, spread.probabilities) == ("x@y:z", (0.5,))
+
+
+def test_distribution_functions_and_ranges_of_a_file(people, tmp_path):
+    """At epsilon 50 no sum is off by 5 rows: the probability is below 1e-12."""
+    out = tmp_path / "d"
+    words = [people, *GROUPS, "--cdf", "age:0:100:4", "--ranges", "kind:0.5:2.5:2", "--epsilon", 50, "--delta", 1e-6]
+    shown = query(*words, "--out", out, "--format", "csv,json,parquet").stdout
+    rows = read(out / "answer.csv")
+    names = [f"share of age up to {end}" for end in (25, 50, 75, 100)]
+    names += [f"count of kind from {low} to {high}" for low, high in (("0.5", "1.5"), ("0.5", "2.5"), ("1.5", "2.5"))]
+    assert [row["statistic"] for row in rows] == 2 * names
+    data = [row for row in read(people) if row["city"] == "Oslo"]
+    share = np.mean([int(row["age"]) < 25 for row in data])
+    assert float(rows[0]["value"]) == pytest.approx(share, abs=10 / len(data))
+    assert float(rows[5]["value"]) == pytest.approx(len(data), abs=5)
+    assert "share of age up to 25" in shown
+    assert {one["aggregate"] for one in ln.TableAnswer.verify(out)["aggregates"]} == {"cdf", "ranges"}
+
+
+def test_marginals_of_a_file(people, tmp_path):
+    """At epsilon 50 no count is off by 5 rows: the probability is below 1e-12."""
+    out = tmp_path / "d"
+    by = ["--by", "city", "--keys", "city=Oslo,Bergen", "--by", "kind", "--keys", "kind=1,2", "--by", "age"]
+    words = [people, *by, "--bins", "age:0:100:2", "--marginals", 2, "--epsilon", 50, "--delta", 1e-6]
+    shown = query(*words, "--out", out, "--format", "csv,json,parquet").stdout
+    assert "None" not in shown
+    rows = read(out / "answer.csv")
+    assert len(rows) == 12
+    data = read(people)
+    for row in rows:
+        wanted = [
+            each
+            for each in data
+            if each["city"] in ("Oslo", "Bergen")
+            and row["city"] in ("", each["city"])
+            and row["kind"] in ("", each["kind"])
+            and row["age"] in ("", "0 to 50" if int(each["age"]) < 50 else "50 to 100")
+        ]
+        assert float(row["value"]) == pytest.approx(len(wanted), abs=5)
+    assert json.loads((out / "answer.json").read_text())[0]["age"] is None
+    assert ln.TableAnswer.verify(out)["marginals"] == [["city", "kind"], ["city", "age"], ["kind", "age"]]
+    plan = json.loads(query(*words, "--plan", "--json").stdout)["plan"]
+    assert [row["answers"] for row in plan] == ["counts in 3 tables"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cdf", "age:0:100"], "cdf='age:0:100' is not understood: write it as in age:0:120:12."),
+        (["--cdf", "age:0:100:x"], "cdf='age:0:100:x' is not understood"),
+        (["--ranges", "age:a:100:4"], "ranges='age:a:100:4' is not understood"),
+        (["--ranges", "age:0:100:1000"], "have more than 10000 ranges"),
+        (["--cdf", "age:0:100:20000"], "are more than 10000"),
+        (["--marginals", "2"], "by=None: name the columns of --marginals"),
+        (["--marginals", "1", "--by", "city"], "by='city' has private keys"),
+        (["--marginals", "2", *GROUPS], "order=2 is more than the 1 columns"),
+        (["--marginals", "0", *GROUPS], "order=0"),
+        (["--marginals", "1", *GROUPS, "--count"], "marginals=1 are counts of their own"),
+    ],
+)
+def test_sums_of_cells_and_marginals_that_are_refused(words, message, tmp_path):
+    shown = query("nowhere.csv", *words, *TARGET, "--out", tmp_path / "d", code=2)
+    assert message in " ".join(shown.stderr.split())
+    assert not (tmp_path / "d").exists()

@@ -133,20 +133,23 @@ class _Target:
         found: list[Candidate] = []
         tried = dict.fromkeys(each for order in (L1, L2) for each in strategies(self.workload, order))
         for strategy in tried:
-            found.extend(self._with_noise(strategy))
+            found.extend(self._with_noise(strategy, _least(found)))
         for order in (L1, L2):
             # What takes long is tried where the least error that normal noise can have would be an improvement.
-            if order == L1 or self.least_normal() < min(each.error for each in found):
+            if order == L1 or self.least_normal() < _least(found):
                 for strategy in any_matrix(self.workload, order):
-                    found.extend(self._with_noise(strategy))
+                    found.extend(self._with_noise(strategy, _least(found)))
         return sorted(found, key=lambda candidate: candidate.error)
 
-    def _with_noise(self, strategy: Strategy) -> list[Candidate]:
+    def _with_noise(self, strategy: Strategy, least: float) -> list[Candidate]:
+        """With every noise; what takes long to prove only where the error may be below the ``least`` so far."""
         trace = strategy.trace(self.workload) / self.workload.queries
         if not math.isfinite(trace) or (self.change == "moved" and strategy.distance(1) == 0.0):
             return []
-        laws = (self.integers, self.laplace, self.powers, self.normal)
-        return [Candidate(law, trace * law.variance) for noise in laws for law in _computed(noise(strategy))]
+        laws = (self.integers, self.laplace, self.normal)
+        found = [Candidate(law, trace * law.variance) for noise in laws for law in _computed(noise(strategy))]
+        most = min(least, _least(found)) / max(trace, 1e-300)
+        return found + [Candidate(law, trace * law.variance) for law in _computed(self.powers(strategy, most))]
 
     def least_normal(self) -> float:
         """About a lower bound on the error of normal noise."""
@@ -248,8 +251,8 @@ class _Target:
             rate = max(rate, largest_size(moves.count, request.epsilon, allowed) * (1.0 - 1e-9))
         yield self.law(strategy, Geometric(rate))
 
-    def powers(self, strategy: Strategy) -> Iterator[Measured]:
-        """Noise between Laplace and Gaussian, where all columns are alike."""
+    def powers(self, strategy: Strategy, most: float) -> Iterator[Measured]:
+        """Noise between Laplace and Gaussian, where all columns are alike and it has less than ``most`` variance."""
         moves = self.moves(strategy)
         if len(moves) > _FEW_COLUMNS or not _FEWEST <= max(each.count for each in moves) <= _MOST_ENTRIES:
             return
@@ -263,14 +266,17 @@ class _Target:
             start = math.log(max(each.norm(2) for each in moves) * 1.5 * gaussian.gaussian_scale(epsilon, allowed))
             found.append(GeneralizedGaussian(p, math.exp(estimate.crossing(curve, _MARGIN * allowed, start))))
         best = min(found, key=lambda noise: expected_loss(noise, 1))
-        others = [*self.laplace(strategy), *self.normal(strategy)]
-        if expected_loss(best, 1) > _GAIN * min(law.variance for law in others):
+        if expected_loss(best, 1) > _GAIN * most:
             return
         for step in range(_MOST_STEPS):
             noise = GeneralizedGaussian(best.p, best.scale * _STEP**step)
             if largest_delta(noise, moves, epsilon).upper <= allowed:
                 yield self.law(strategy, noise)
                 return
+
+
+def _least(found: list[Candidate]) -> float:
+    return min((each.error for each in found), default=math.inf)
 
 
 def _computed(laws: Iterator[Measured]) -> list[Measured]:

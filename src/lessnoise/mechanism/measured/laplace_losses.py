@@ -137,12 +137,17 @@ def _tilt(sizes: list[dict[int, int]], step: float, epsilon: float) -> float:
     if not one:
         return 0.0
 
+    size = step * np.array(list(one), dtype=np.float64)
+    count = np.array(list(one.values()), dtype=np.float64)
+
     def excess(theta: float) -> float:
-        mean = 0.0
-        for part, count in one.items():
-            masses, _ = _tilted(part, step, theta, above=True)
-            mean += count * step * float(masses @ np.arange(-part, part + 1))
-        return mean - epsilon
+        # The loss of an entry is a with probability 1/2, -a with e^-a/2, and has density e^((x-a)/2)/4 in between.
+        # Over e^(theta a): t(theta) = 1/2 + e^-u/2 + (1 - e^-u)/(4 s), s = theta + 1/2, u = 2 s a, and the tilted mean.
+        s = theta + 0.5
+        falling = np.exp(-np.minimum(2.0 * s * size, 700.0))
+        between = 0.25 * (1.0 - falling) / s
+        first = size * (0.5 - 0.5 * falling) + 0.25 * size * (1.0 + falling) / s - between / s
+        return float(count @ (first / (0.5 + 0.5 * falling + between))) - epsilon
 
     low, high = 0.0, 1.0
     while excess(high) < 0.0 and high < 4096.0:
