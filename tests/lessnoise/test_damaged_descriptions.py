@@ -109,7 +109,7 @@ STRATEGIES = (
 
 def streams():
     """One with noise in buffers, one with a tree."""
-    for kind in ("buffers", "tree"):
+    for kind in ("buffers", "tree", "banded", "square-root"):
         yield ln.Stream(periods=4, epsilon=1, delta=1e-6, strategy=kind)
 
 

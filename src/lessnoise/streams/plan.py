@@ -182,14 +182,25 @@ _FIELDS: dict[type[Any], tuple[str, ...]] = {
 }
 
 
+_NUMBERS = ("periods", "power", "slope")
+
+
 def _read_strategy(values: dict[str, Any]) -> Strategy:
     kinds = {each.kind: each for each in _FIELDS}
     name = validation.fields(values, ("kind",), "strategy", optional=None)["kind"]
     validation.choice("strategy kind", name, list(kinds))
     kind = kinds[name]
     found = validation.fields(values, ("kind", *_FIELDS[kind]), "strategy")
-    given = (tuple(found[name]) if isinstance(found[name], (list, tuple)) else found[name] for name in _FIELDS[kind])
-    return cast("Strategy", kind(*given))
+    return cast("Strategy", kind(*(_part(name, found[name]) for name in _FIELDS[kind])))
+
+
+def _part(name: str, value: Any) -> Any:  # noqa: ANN401
+    """A number, or a list of them as a tuple."""
+    if name in _NUMBERS:
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise InvalidInput(f"{name}={shown(value)} of a strategy is not a list: restore the stream's folder.")
+    return tuple(value)
 
 
 class Noise(NamedTuple):

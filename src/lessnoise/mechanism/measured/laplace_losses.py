@@ -27,6 +27,8 @@ import numpy as np
 from lessnoise.guarantees import Bracket
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lessnoise._common import Array
@@ -36,10 +38,10 @@ if TYPE_CHECKING:
 
 _STEPS = 1 << 11  # of the largest loss, for many changes
 _FINE = 1 << 15  # for those among which the worst is
-_FEW = 6
 _ROUNDING = 2.0**-44  # of a product of transforms, relative to its largest term: measured below 2^-49
 _MOST = 1 << 23  # numbers in a table of transforms
-_WORST = 64  # changes that the fine lattice is tried for
+_WORST = 24  # changes that the fine lattice is tried for
+_KEPT = 8  # laws of a lattice that are kept
 
 
 class LaplaceLosses:
@@ -47,29 +49,61 @@ class LaplaceLosses:
 
     def __init__(self, changes: tuple[Moves, ...]) -> None:
         self.changes = changes
-        self.sums = [[(size, count) for size, count in moves.sizes] for moves in changes]
-        self.largest = max(math.fsum(size * count for size, count in sizes) for sizes in self.sums)
+        self.largest = max(math.fsum(size * count for size, count in moves.sizes) for moves in changes)
+        size = max(_MOST // (4 * _STEPS), 1)
+        starts = range(0, len(changes), size)
+        self._coarse = [_Lattice(changes[start : start + size], self.largest / _STEPS) for start in starts]
+        self._fine: dict[int, _Lattice] = {}
 
     def delta(self, epsilon: float) -> Bracket:
         """Bracket of the largest delta of all changes."""
-        lower, upper = self._both(list(range(len(self.changes))), _STEPS, epsilon)
-        order = np.argsort(-upper, kind="stable")
-        for start in range(0, _WORST, _FEW):  # those that may still be the worst, on a finer lattice
-            places = [int(place) for place in order[start : start + _FEW] if upper[place] > lower.max()]
-            if not places:
+        lower = np.concatenate([part.delta(epsilon, above=False) for part in self._coarse])
+        upper = np.concatenate([part.delta(epsilon, above=True) for part in self._coarse])
+        for place in np.argsort(-upper, kind="stable")[:_WORST]:  # the worst is among them, on a finer lattice
+            if upper[place] <= lower.max():
                 break
-            lower[places], upper[places] = self._both(places, _FINE, epsilon)
+            finer = self._finer(int(place))
+            lower[place] = max(lower[place], finer.delta(epsilon, above=False)[0])
+            upper[place] = min(upper[place], finer.delta(epsilon, above=True)[0])
         most = float(upper.max())
         return Bracket(min(float(lower.max()), most), most)
 
-    def _both(self, places: list[int], steps: int, epsilon: float) -> tuple[Array, Array]:
-        """Lower and upper ends for some changes, on a lattice of so many steps."""
-        step = self.largest / steps
-        below = [_rounded(self.sums[place], step, above=False) for place in places]
-        above = [_rounded(self.sums[place], step, above=True) for place in places]
-        lower = np.concatenate([_delta(part, step, epsilon, above=False) for part in _parts(below, steps)])
-        upper = np.concatenate([_delta(part, step, epsilon, above=True) for part in _parts(above, steps)])
-        return np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+    def _finer(self, place: int) -> _Lattice:
+        if place not in self._fine:
+            self._fine[place] = _Lattice(self.changes[place : place + 1], self.largest / _FINE)
+        return self._fine[place]
+
+
+class _Lattice:
+    """Some changes on a lattice of losses, and the laws of their losses, tilted: each is computed once."""
+
+    def __init__(self, changes: tuple[Moves, ...], step: float) -> None:
+        self.step = step
+        self.sizes = {above: [_rounded(moves.sizes, step, above=above) for moves in changes] for above in (False, True)}
+        self._laws: dict[tuple[float, bool], tuple[Array, Array]] = {}
+
+    def delta(self, epsilon: float, *, above: bool) -> Array:
+        """One end of the bracket of delta for each of the changes."""
+        sizes = self.sizes[above]
+        theta = _tilt(sizes, self.step, epsilon)
+        theta = 2.0 ** (math.floor(2.0 * math.log2(theta)) / 2.0) if theta > 0.0 else 0.0  # few, to be found again
+        laws, logs = self._law(theta, above)
+        losses = self.step * np.arange(laws.shape[1])
+        kept = losses > epsilon
+        with np.errstate(under="ignore"):
+            weights = np.exp(-theta * (losses[kept] - epsilon)) * -np.expm1(epsilon - losses[kept])
+            found = laws[:, kept] @ weights * np.exp(np.clip(logs - theta * epsilon, -700.0, 700.0))
+        # Masses are differences of nearly equal numbers at the ends.
+        margin = 1e-10 * (max(sum(one.values()) for one in sizes) + 1)
+        return np.minimum(found * (1.0 + margin), 1.0) if above else np.asarray(found * (1.0 - margin))
+
+    def _law(self, theta: float, above: bool) -> tuple[Array, Array]:
+        """Tilted probabilities of the losses 0, 1, 2, ... steps, for each change; and logarithms of their factors."""
+        if (theta, above) not in self._laws:
+            if len(self._laws) >= _KEPT:
+                self._laws.pop(next(iter(self._laws)))
+            self._laws[theta, above] = _composed(self.sizes[above], self.step, theta, above=above)
+        return self._laws[theta, above]
 
 
 @functools.lru_cache(maxsize=16)
@@ -78,12 +112,7 @@ def laplace_losses(changes: tuple[Moves, ...]) -> LaplaceLosses:
     return LaplaceLosses(changes)
 
 
-def _parts(sizes: list[dict[int, int]], steps: int) -> list[list[dict[int, int]]]:
-    most = max(_MOST // (4 * steps), 1)
-    return [sizes[start : start + most] for start in range(0, len(sizes), most)]
-
-
-def _rounded(sizes: list[tuple[float, int]], step: float, *, above: bool) -> dict[int, int]:
+def _rounded(sizes: Sequence[tuple[float, int]], step: float, *, above: bool) -> dict[int, int]:
     """Multiples of the step, each with its number of entries: sums of the largest above the true ones, or below."""
     found: dict[int, int] = {}
     total, given, last = 0.0, 0, 1 << 62
@@ -101,11 +130,10 @@ def _rounded(sizes: list[tuple[float, int]], step: float, *, above: bool) -> dic
     return found
 
 
-def _delta(sizes: list[dict[int, int]], step: float, epsilon: float, *, above: bool) -> Array:
-    """One end of the bracket for each of some changes whose sizes are multiples of the step."""
+def _composed(sizes: list[dict[int, int]], step: float, theta: float, *, above: bool) -> tuple[Array, Array]:
+    """The laws of the sums of losses of entries whose sizes are multiples of the step, tilted and made to sum to 1."""
     reach = max([sum(part * count for part, count in one.items()) for one in sizes] + [1])
     length = 1 << (2 * reach + 1 - 1).bit_length()
-    theta = _tilt(sizes, step, epsilon)
     transforms: dict[int, tuple[NDArray[np.complex128], float]] = {}
     product = np.ones((len(sizes), length // 2 + 1), dtype=np.complex128)
     logs = np.zeros(len(sizes))
@@ -118,17 +146,9 @@ def _delta(sizes: list[dict[int, int]], step: float, epsilon: float, *, above: b
                 transforms[part] = np.fft.rfft(wrapped), log
             product[row] *= transforms[part][0] ** count
             logs[row] += count * transforms[part][1]
-    laws = np.fft.irfft(product, length, axis=1)
-    entries = max(sum(one.values()) for one in sizes)
-    rounding = _ROUNDING * entries
-    laws = laws + rounding if above else np.maximum(laws - rounding, 0.0)
-    losses = step * np.arange(reach + 1)
-    kept = losses > epsilon
-    with np.errstate(under="ignore"):
-        weights = np.exp(-theta * (losses[kept] - epsilon)) * -np.expm1(epsilon - losses[kept])
-        found = laws[:, : reach + 1][:, kept] @ weights * np.exp(np.clip(logs - theta * epsilon, -700.0, 700.0))
-    margin = 1e-10 * (entries + 1)  # of the masses, which are differences of nearly equal numbers at the ends
-    return np.asarray(found * ((1.0 + margin) if above else (1.0 - margin)))
+    laws = np.fft.irfft(product, length, axis=1)[:, : reach + 1]
+    rounding = _ROUNDING * max(sum(one.values()) for one in sizes)
+    return laws + rounding if above else np.maximum(laws - rounding, 0.0), logs
 
 
 def _tilt(sizes: list[dict[int, int]], step: float, epsilon: float) -> float:
