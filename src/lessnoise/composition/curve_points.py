@@ -16,7 +16,7 @@ from lessnoise.mechanism import (
     delta_of,
     delta_of_one_shift,
     largest_delta,
-    moves_of,
+    one_move,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _(law: Measured, dimension: int, sensitivity: float, epsilon: float, toleran
     found = delta_of(law, dimension, sensitivity, epsilon, tolerance)
     if law.is_gaussian or found.upper == 0.0:
         return found
-    one = largest_delta(law.noise, moves_of(law, sensitivity)[0][:1], epsilon)
+    one = largest_delta(law.noise, (one_move(law, sensitivity),), epsilon)
     return Bracket(min(one.lower, found.upper), found.upper)
 
 

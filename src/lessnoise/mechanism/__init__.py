@@ -53,7 +53,7 @@ from lessnoise.mechanism.least.objective import Goal
 from lessnoise.mechanism.least.search import best_member
 from lessnoise.mechanism.measured.bound import loss_lower_bound
 from lessnoise.mechanism.measured.builder import workload_mechanism
-from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of
+from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of, one_move
 from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request
@@ -146,6 +146,7 @@ __all__ = [
     "mvg_constants",
     "noise_form",
     "norm_radial",
+    "one_move",
     "prepare_noise",
     "prepare_streamed",
     "product_noise",

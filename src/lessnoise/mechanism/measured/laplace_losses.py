@@ -68,6 +68,10 @@ class LaplaceLosses:
         most = float(upper.max())
         return Bracket(min(float(lower.max()), most), most)
 
+    def worst(self) -> int:
+        """The place of about the worst change, halfway to the largest loss."""
+        return int(np.argmax(np.concatenate([part.delta(0.5 * self.largest, above=False) for part in self._coarse])))
+
     def _finer(self, place: int) -> _Lattice:
         if place not in self._fine:
             self._fine[place] = _Lattice(self.changes[place : place + 1], self.largest / _FINE)

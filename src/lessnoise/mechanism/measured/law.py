@@ -190,13 +190,23 @@ def _pairs(strategy: Strategy) -> list[Array]:
 def largest_delta(noise: Law, moves: tuple[Moves, ...], epsilon: float) -> Bracket:
     """The largest delta of some moves of independent entries."""
     if isinstance(noise, Laplace):
-        scaled = tuple(Moves(tuple((size / noise.scale, count) for size, count in each.sizes)) for each in moves)
-        if all(each.count == 1 for each in scaled):
-            largest = max(each.sizes[0][0] for each in moves)
-            return delta_of(noise, 1, largest, epsilon)
-        return laplace_losses(scaled).delta(epsilon)
+        if all(each.count == 1 for each in moves):
+            return delta_of(noise, 1, max(each.sizes[0][0] for each in moves), epsilon)
+        return laplace_losses(_in_scales(noise, moves)).delta(epsilon)
     found = [delta_of(noise, 1, entries(each), epsilon) for each in moves]
     return Bracket(max(one.lower for one in found), max(one.upper for one in found))
+
+
+def _in_scales(noise: Laplace, moves: tuple[Moves, ...]) -> tuple[Moves, ...]:
+    return tuple(Moves(tuple((size / noise.scale, count) for size, count in each.sizes)) for each in moves)
+
+
+def one_move(law: Measured, sensitivity: float) -> Moves:
+    """A single move that is about the worst: what a lower end of a composition is made of."""
+    found, _ = moves_of(law, sensitivity)
+    if len(found) == 1 or not isinstance(law.noise, Laplace):
+        return found[0]
+    return found[laplace_losses(_in_scales(law.noise, found)).worst()]
 
 
 @law_pure_epsilon.register(Measured)

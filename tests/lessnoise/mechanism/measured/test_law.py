@@ -199,3 +199,13 @@ def test_damaged_descriptions_are_refused(damage):
 def test_moved_rows_are_replaced_rows():
     with pytest.raises(InvalidInput, match="moved"):
         mechanism(TREE, Laplace(1.0), 2.0, "moved", Neighbours.ADD_REMOVE)
+
+
+def test_columns_that_differ_compose_within_a_narrow_bracket():
+    both = ln.compose(mechanism(UNEVEN, Laplace(2.0)), mechanism(TREE, Laplace(4.0))).delta(0.4)
+    columns = UNEVEN.matrix.array.T
+    moves = tuple(Moves.counted([*((size / 2.0, 1) for size in column), (0.25, 2)]) for column in columns)
+    exact = LaplaceLosses(moves).delta(0.4)
+    assert both.lower <= exact.upper
+    assert exact.lower <= both.upper
+    assert both.upper <= 1.03 * both.lower
