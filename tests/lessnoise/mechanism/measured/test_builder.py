@@ -50,7 +50,6 @@ def test_marginals_reach_the_best_gaussian(workload, gain):
     "target",
     [
         {"epsilon": 1.0, "delta": 0.05},
-        {"epsilon": 0.2, "delta": 0.1},
         {"epsilon": 1.0, "delta": 1e-6, "releases": 30},
     ],
 )
