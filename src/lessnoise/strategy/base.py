@@ -86,7 +86,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def columns(self) -> list[Moves]:
-        """The sizes in the distinct columns of A: all of them, but for some that another majorizes, or only a few."""
+        """The sizes in the distinct columns of A: all, but those nowhere above another; or a few and an envelope."""
 
     def envelope(self) -> Moves | None:
         """Sizes that majorize every column, where ``columns`` has only a few of them; None where it has all."""

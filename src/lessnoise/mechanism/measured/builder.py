@@ -252,7 +252,9 @@ class _Target:
         yield self.law(strategy, Geometric(rate))
 
     def powers(self, strategy: Strategy, most: float) -> Iterator[Measured]:
-        """Noise between Laplace and Gaussian, where all columns are alike and it has less than ``most`` variance."""
+        """Noise between Laplace and Gaussian, where all moves are listed and it has less than ``most`` variance."""
+        if moves_of(self.law(strategy, Laplace(1.0)), self.size)[1] is not None:
+            return
         moves = self.moves(strategy)
         if len(moves) > _FEW_COLUMNS or not _FEWEST <= max(each.count for each in moves) <= _MOST_ENTRIES:
             return

@@ -152,13 +152,21 @@ def _(law: Measured, dimension: int, sensitivity: float, epsilon: float, toleran
     found, above = moves_of(law, sensitivity)
     if above is None:
         return largest_delta(law.noise, found, epsilon)
+    if isinstance(law.noise, GeneralizedGaussian):
+        raise InvalidInput(
+            f"noise={law.noise} has a curve only where every move of the answers is listed: use Laplace or normal "
+            "noise."
+        )
     lower, upper = largest_delta(law.noise, found, epsilon).lower, largest_delta(law.noise, (above,), epsilon).upper
     return Bracket(min(lower, upper), upper)
 
 
 @functools.lru_cache(maxsize=16)
 def moves_of(law: Measured, sensitivity: float) -> tuple[tuple[Moves, ...], Moves | None]:
-    """Moves of the answers that changes of the table make; and one that majorizes all, if those are not all."""
+    """Moves of the answers that changes of the table make; and one that majorizes all, if those are not all.
+
+    The order of majorization is that of delta for Laplace and geometric noise; for others every move must be listed.
+    """
     columns, above = columns_of(law.strategy)
     if law.change == "any":
         return tuple(moves.scaled(sensitivity) for moves in columns), above and above.scaled(sensitivity)

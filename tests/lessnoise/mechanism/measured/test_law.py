@@ -209,3 +209,10 @@ def test_columns_that_differ_compose_within_a_narrow_bracket():
     assert both.lower <= exact.upper
     assert exact.lower <= both.upper
     assert both.upper <= 1.03 * both.lower
+
+
+def test_noise_between_laplace_and_gaussian_needs_every_move():
+    noise = GeneralizedGaussian(1.5, 3.0)
+    assert 0.0 < mechanism(TREE, noise).delta(0.5).upper < 1.0
+    with pytest.raises(InvalidInput, match="listed"):
+        mechanism(TREE, noise, 2.0, "moved", "replace").delta(0.5)
