@@ -48,8 +48,36 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
     ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Repetitions that take long, beside others of the same kind; LESSNOISE_ALL_TESTS=1 runs them too.
+LONG = {
+    "tests/lessnoise/audit/test_audit.py::test_false_alarms_over_a_thousand_audits_of_correct_mechanisms",
+    "tests/lessnoise/audit/test_hostile.py::test_what_ignores_its_input_is_refuted_by_chance_only[noise_rows]",
+    "tests/lessnoise/mechanism/counts/test_dawa.py::test_an_attack_on_the_whole_release[dpcomp-True-12000]",
+    "tests/lessnoise/mechanism/counts/test_dawa.py::"
+    "test_published_noise_tells_neighbours_apart_by_more_than_it_claims[2.0-1.05]",
+    "tests/lessnoise/mechanism/counts/test_hierarchy.py::test_gaussian_leaves_have_the_covariance_of_the_fit",
+    "tests/lessnoise/mechanism/counts/test_joint_choice.py::test_the_drawn_law_is_that_of_the_enumeration[2.0-2]",
+    "tests/lessnoise/mechanism/families/test_shells.py::test_curve_by_sampling[1-0.8]",
+    "tests/lessnoise/mechanism/families/test_shells.py::test_curve_by_sampling[4-1.2]",
+    "tests/lessnoise/mechanism/least/test_bound.py::test_space_against_staircase[0.5-0.001-0.9]",
+    "tests/lessnoise/mechanism/least/test_least.py::test_delta_of_the_sampled_noise[1-1.0-0.01]",
+    "tests/lessnoise/mechanism/least/test_longer.py::test_no_mechanism_of_the_catalogue_is_below_the_bound[3-0.02-0.001]",
+    "tests/lessnoise/mechanism/test_choice.py::test_no_mechanism_of_the_catalogue_is_better",
+    "tests/lessnoise/mechanism/test_extremes.py::test_counts_that_change_together_at_extreme_targets[1e-05-1e-200]",
+    "tests/lessnoise/pca/test_regression.py::test_intervals_cover_noise_and_sampling[{'size': 1000}]",
+    "tests/lessnoise/strategy/test_gaussian.py::test_the_table_of_many_cells[workload0-220.5]",
+    "tests/lessnoise/table/test_table.py::test_no_neighbour_moves_a_measure_beyond_its_set[3-add/remove]",
+    "tests/lessnoise/table/test_table.py::test_no_neighbour_moves_a_measure_beyond_its_set[3-replace]",
+    "tests/lessnoise_paper/experiments/test_demo.py::test_the_papers_setting_as_target_is_not_listed_twice",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark slow examples, and skip a page whose comment ``<!-- needs: torch, opacus -->`` names a missing module."""
+    long = [item for item in items if item.nodeid in LONG]
+    if len(items) > len(long) and not os.environ.get("LESSNOISE_ALL_TESTS"):  # one that is asked for alone is run
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item.nodeid not in LONG]
     for item in items:
         if item.nodeid in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
