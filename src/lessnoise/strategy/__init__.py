@@ -3,6 +3,7 @@
 from lessnoise.strategy.base import Strategy, majorant, read_strategy
 from lessnoise.strategy.bounds import gaussian_bound, singular_value_bound
 from lessnoise.strategy.dense import Dense
+from lessnoise.strategy.exactness import exact_sum, unit
 from lessnoise.strategy.gaussian import optimal_gaussian
 from lessnoise.strategy.hats import Hats
 from lessnoise.strategy.laplace import laplace_strategies
@@ -31,6 +32,7 @@ __all__ = [
     "Toeplitz",
     "Total",
     "any_matrix",
+    "exact_sum",
     "gaussian_bound",
     "is_marginals",
     "laplace_strategies",
@@ -46,4 +48,5 @@ __all__ = [
     "toeplitz_for",
     "toeplitz_strategies",
     "tree",
+    "unit",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,15 +15,16 @@ from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.strategy.base import Strategy
+from lessnoise.strategy.exactness import exact_dot, product_error, unit
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from lessnoise._common import Array
     from lessnoise.workload import Factor, Workload
 
 _ULP = 2.0**-53
-_LEAST = math.ulp(0.0)
 _RANK = 1e-10  # of the largest singular value: smaller ones are taken for 0
-_EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -84,20 +84,15 @@ class Dense(Strategy):
         return np.asarray(self._flat(table) @ self.matrix.array.T)
 
     def error(self, table: Array) -> float:
-        """A dot product of n terms is within n 2^-53 of the sum of their sizes; whole numbers below 2^53 are exact."""
+        """A dot product of n terms is within n 2^-53 of the sum of their sizes; 0 where no sum needs a rounding."""
+        flat = self._flat(table)
         with np.errstate(over="ignore", invalid="ignore"):
-            sizes = float(np.max(np.abs(self._flat(table)) @ np.abs(self.matrix.array.T), initial=0.0))
-        if not math.isfinite(sizes):
-            return math.inf
-        if self.whole and sizes < _EXACT and bool((table == np.rint(table)).all()):
-            return 0.0
-        return 1.01 * self.matrix.shape[1] * (_ULP * sizes + _LEAST)
+            sizes = self.magnitudes(np.abs(table))
+        return product_error(flat, sizes, unit(self.matrix.array) or 0, self.matrix.shape[1])
 
     def exact(self, table: Array, index: int) -> Fraction:
         """One entry of A x, as a real number."""
-        row, flat = self.matrix.array[index], table.reshape(-1)
-        used = np.flatnonzero((row != 0.0) & (flat != 0.0))
-        return sum((Fraction(float(row[j])) * Fraction(float(flat[j])) for j in used), Fraction(0))
+        return exact_dot(self.matrix.array[index], table.reshape(-1))
 
     def fit(self, measured: Array) -> Array:
         """The least-squares table."""

@@ -34,6 +34,19 @@ def exact_sum(values: Array) -> Fraction:
         return sum(map(Fraction, values.ravel().tolist()), Fraction(0))
 
 
+def whole_numbers(values: Array) -> tuple[list[int], int]:
+    """Floats as whole numbers times one power of two: the numbers, and the exponent.
+
+    >>> numbers, exponent = whole_numbers(np.array([0.5, 3.0]))
+    >>> [number * 2.0**exponent for number in numbers]
+    [0.5, 3.0]
+    """
+    mantissas, exponents = np.frexp(values)
+    lowest = int(exponents.min()) - 53
+    wholes = np.ldexp(mantissas, 53).astype(np.int64).tolist()
+    return [whole << shift for whole, shift in zip(wholes, (exponents - 53 - lowest).tolist(), strict=True)], lowest
+
+
 def exact_dot(first: Array, second: Array) -> Fraction:
     """The sum of products of floats, as a real number."""
     pairs = zip(first.tolist(), second.tolist(), strict=True)

@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._common import root_up, round_up, settle
+from lessnoise._common import round_up, settle
 from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.harmless import shown
-from lessnoise.strategy.base import Strategy
+from lessnoise.strategy.along_line import AlongLine
 from lessnoise.strategy.exactness import product_error, unit
-from lessnoise.strategy.squares import Line, check_axis, line_of, line_times
+from lessnoise.strategy.squares import Line, line_times
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
-    from lessnoise.workload import Factor, Workload
 
 
 class Grid:
@@ -98,7 +97,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Hats(Strategy):
+class Hats(AlongLine):
     """``size`` cells with nodes ``step`` cells apart; ``heights`` holds a in its first row and B in the others.
 
     Every column is divided by its sum and multiplied by ``length``, its l1 norm then.
@@ -253,34 +252,11 @@ class Hats(Strategy):
             return max(Fraction(scale) * each for scale, each in zip(self._scales.tolist(), self._sigma, strict=True))
         return Fraction(max(moves.norm(2) for moves in self.columns())) ** 2
 
-    def norm(self, order: int) -> float:
-        """The largest l1 or l2 norm of a column, rounded up."""
-        return round_up(self.power(1)) if order == 1 else root_up(self.power(2))
-
     def line_trace(self, line: Line) -> float:
         """tr(G (A^T A)^-1) for squares that are lines."""
         squares, _, _ = self._grid.squares(line, 1.0 / self._scales)
         own = float((line.over(self.size).diagonal / self._scales**2).sum())
         return own - float(np.vdot(self._core, squares))
-
-    def factor_trace(self, factor: Factor) -> float:
-        """tr(F^T F (A^T A)^-1)."""
-        line = line_of(factor)
-        return float(self.variances(factor.matrix()).sum()) if line is None else self.line_trace(line)
-
-    def trace(self, workload: Workload) -> float:
-        """tr(W^T W (A^T A)^-1)."""
-        check_axis(workload, self.size)
-        return sum(weight * self.factor_trace(factor) for weight, (factor,) in workload.terms())
-
-    def variances(self, questions: Array) -> Array:
-        """q (A^T A)^-1 q^T for each of some questions about the table, one in a row."""
-        return np.asarray((questions * self.solve(questions)).sum(axis=-1))
-
-    @property
-    def nonnegative(self) -> bool:
-        """No entry is below 0."""
-        return True
 
     def __str__(self) -> str:
         return f"cells and overlapping sums of {self.size} cells"

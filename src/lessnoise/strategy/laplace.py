@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lessnoise import cache
-from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import Deviations
-from lessnoise.strategy.base import Strategy, read_strategy
 from lessnoise.strategy.optimise import optimise_blocks, optimise_hats, optimise_p_identity
 from lessnoise.strategy.p_identity import PIdentity
+from lessnoise.strategy.remembered import remembered
 from lessnoise.strategy.squares import lines_of, squares_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lessnoise.strategy.base import Strategy
     from lessnoise.workload import Workload
 
-VERSION = 1  # of the methods below; another one forgets what was found
 _FLAT = 512  # cells whose sums are optimised entry by entry
 _DENSE = 1600  # the same, for questions of a matrix
 _HATS = 12800  # cells under hats without blocks
@@ -44,26 +40,17 @@ def laplace_strategies(workload: Workload) -> Iterator[Strategy]:
 
 
 def _remembered(workload: Workload, method: str) -> Strategy:
-    """The strategy that a method finds, from the folder of answers if it is there."""
-    asked = hashlib.sha256(json.dumps(workload.to_dict(), sort_keys=True).encode()).hexdigest()
-    question: dict[str, Any] = {"strategy": method, "version": VERSION, "workload": asked}
-    stored = cache.load(question)
-    if stored is not None:
-        try:
-            found = read_strategy(stored)
-            if found.shape == workload.shape and found.norm(1) <= 1.0:
-                return found
-        except InvalidInput:
-            pass  # damaged: found again
-    line = lines_of(workload)
+    """The strategy that a method finds."""
+    return remembered(workload, method, 1, lambda: _found(workload, method), longest=1.0)
+
+
+def _found(workload: Workload, method: str) -> Strategy:
+    line, size = lines_of(workload), workload.cells
     if line is None or method == "sums":
-        found = optimise_p_identity(squares_of(workload))
-    elif method == "hats":
-        found = optimise_hats(line, workload.cells, _step(workload.cells), steps=400 if workload.cells <= 2048 else 200)
-    else:
-        found = optimise_blocks(line, workload.cells, 1000 if workload.cells <= 200_000 else 2000)
-    cache.save(question, found.to_dict())
-    return found
+        return optimise_p_identity(squares_of(workload))
+    if method == "hats":
+        return optimise_hats(line, size, _step(size), steps=400 if size <= 2048 else 200)
+    return optimise_blocks(line, size, 1000 if size <= 200_000 else 2000)
 
 
 def _step(size: int) -> int:

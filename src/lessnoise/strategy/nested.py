@@ -16,26 +16,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._common import root_up, round_up
 from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
-from lessnoise.strategy.base import Strategy, read_strategy
+from lessnoise.strategy.along_line import AlongLine
+from lessnoise.strategy.base import read_strategy
 from lessnoise.strategy.exactness import exact_sum, product_error, unit
 from lessnoise.strategy.hats import Hats
 from lessnoise.strategy.p_identity import PIdentity
-from lessnoise.strategy.squares import Line, Lines, check_axis, line_of
+from lessnoise.strategy.squares import Line, Lines
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
     from lessnoise.strategy.woodbury import Woodbury
-    from lessnoise.workload import Factor, Workload
 
 BASIS = [np.array(c) for c in ([[1.0, 0], [0, 0]], [[0.0, 1], [0, 0]], [[0.0, 0], [1, 0]], [[0.0, 0], [0, 1]])]
 
 
 @dataclass(frozen=True)
-class Nested(Strategy):
+class Nested(AlongLine):
     """``coarse`` measures the sums of blocks, ``fine`` the cells of every block; ``size`` cells in all.
 
     >>> halves = PIdentity.of([1.0, 1.0])
@@ -206,10 +205,6 @@ class Nested(Strategy):
         """At least the sum of powers of the entries of any column, exactly."""
         return self.coarse.power(order) + self.fine.power(order)
 
-    def norm(self, order: int) -> float:
-        """The largest l1 or l2 norm of a column, rounded up."""
-        return round_up(self.power(1)) if order == 1 else root_up(self.power(2))
-
     def coarse_squares(self, line: Line) -> Lines:
         """(G_c)_bc = u^T G_bc u/s^2: what is asked of the totals of blocks, for squares that are lines."""
         width = self.fine.size
@@ -235,25 +230,6 @@ class Nested(Strategy):
         # tr(G_bb (X_f^-1 - u u^T/s)) of every block, and tr(G_c (X_c + I/s)^-1)
         coarse = self.coarse_squares(line)
         return total - float((coarse.diagonal * self.spreads).sum()) + self._inverse.trace(coarse)
-
-    def factor_trace(self, factor: Factor) -> float:
-        """tr(F^T F (A^T A)^-1)."""
-        line = line_of(factor)
-        return float(self.variances(factor.matrix()).sum()) if line is None else self.line_trace(line)
-
-    def trace(self, workload: Workload) -> float:
-        """tr(W^T W (A^T A)^-1)."""
-        check_axis(workload, self.size)
-        return sum(weight * self.factor_trace(factor) for weight, (factor,) in workload.terms())
-
-    def variances(self, questions: Array) -> Array:
-        """q (A^T A)^-1 q^T for each of some questions about the table, one in a row."""
-        return np.asarray((questions * self.solve(questions)).sum(axis=-1))
-
-    @property
-    def nonnegative(self) -> bool:
-        """No entry is below 0."""
-        return True
 
     def __str__(self) -> str:
         return f"blocks of {self.fine.size} cells ({self.fine}), and of blocks ({self.coarse})"

@@ -15,20 +15,19 @@ from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix
 from lessnoise.harmless import shown
-from lessnoise.strategy.base import Strategy
+from lessnoise.strategy.along_line import AlongLine
 from lessnoise.strategy.exactness import exact_dot, product_error, unit
-from lessnoise.strategy.squares import Line, check_axis, line_of
 from lessnoise.strategy.woodbury import Woodbury
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from lessnoise._common import Array
-    from lessnoise.workload import Factor, Workload
+    from lessnoise.strategy.squares import Line
 
 
 @dataclass(frozen=True)
-class PIdentity(Strategy):
+class PIdentity(AlongLine):
     """The cells of one axis times ``weights``, and the rows of ``sums``, if there are any; nothing is negative.
 
     >>> strategy = PIdentity.of([0.5, 0.5], [[0.5, 0.5]])
@@ -173,25 +172,6 @@ class PIdentity(Strategy):
     def line_trace(self, line: Line) -> float:
         """tr(G (A^T A)^-1) for squares that are lines."""
         return self._inverse.trace(line.over(self.size))
-
-    def factor_trace(self, factor: Factor) -> float:
-        """tr(F^T F (A^T A)^-1)."""
-        line = line_of(factor)
-        return float(self.variances(factor.matrix()).sum()) if line is None else self.line_trace(line)
-
-    def trace(self, workload: Workload) -> float:
-        """tr(W^T W (A^T A)^-1)."""
-        check_axis(workload, self.size)
-        return sum(weight * self.factor_trace(factor) for weight, (factor,) in workload.terms())
-
-    def variances(self, questions: Array) -> Array:
-        """q (A^T A)^-1 q^T for each of some questions about the table, one in a row."""
-        return np.asarray((questions * self.solve(questions)).sum(axis=-1))
-
-    @property
-    def nonnegative(self) -> bool:
-        """No entry is below 0."""
-        return True
 
     def matrix(self) -> Array:
         """A itself, for small tables."""

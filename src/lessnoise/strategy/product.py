@@ -16,6 +16,7 @@ from lessnoise._common import round_up, settle
 from lessnoise.changes import Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.strategy.base import Strategy, majorant, read_strategy
+from lessnoise.strategy.exactness import whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,17 +173,6 @@ class Product(Strategy):
 
 def _trace(axis: Any, factor: Factor) -> float:  # noqa: ANN401
     return float(axis.factor_trace(factor))
-
-
-def whole_numbers(values: Array) -> tuple[list[int], int]:
-    """Floats as whole numbers times one power of two: the numbers, and the exponent.
-
-    >>> whole_numbers(np.array([0.5, 3.0]))
-    ([1, 6], -1)
-    """
-    pairs = [float(value).as_integer_ratio() for value in values]
-    shift = max((bottom for _, bottom in pairs), default=1).bit_length() - 1
-    return [top << shift - (bottom.bit_length() - 1) for top, bottom in pairs], -shift
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,10 +6,7 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
-from lessnoise import cache
-from lessnoise.errors import LessnoiseError
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix
-from lessnoise.strategy.base import Strategy, read_strategy
 from lessnoise.strategy.dense import Dense
 from lessnoise.strategy.gaussian import optimal_gaussian
 from lessnoise.strategy.laplace import laplace_strategies
@@ -17,6 +14,7 @@ from lessnoise.strategy.marginal import is_marginals, marginal_strategies
 from lessnoise.strategy.optimise import optimise_p_identity
 from lessnoise.strategy.p_identity import PIdentity
 from lessnoise.strategy.product import Product
+from lessnoise.strategy.remembered import remembered
 from lessnoise.strategy.simple import Cells, Total
 from lessnoise.strategy.toeplitz import toeplitz_strategies
 from lessnoise.strategy.tree import tree
@@ -25,12 +23,13 @@ from lessnoise.workload import TOTAL, Block, Factor, Workload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lessnoise.strategy.base import Strategy
+
 L1, L2 = 1, 2
 _DENSE = 1024  # cells up to which a strategy may be any matrix
 _SMALL = 64  # cells below which the best matrix is at hand; beyond, Toeplitz ones are within 0.3% of it
 _FEWEST_BRANCHES = 4
 _ROUNDS = 3  # through the axes, where the parts of a workload weigh each other
-_VERSION = 1
 
 
 def strategies(workload: Workload, order: int) -> Iterator[Strategy]:
@@ -50,22 +49,13 @@ def any_matrix(workload: Workload, order: int) -> Iterator[Strategy]:
     known = several and len(workload.parts) == 1  # products of the best are the best
     if workload.cells > _DENSE or known or is_marginals(workload) or (order == L1 and not several):
         return
-    question = {"what": "matrix", "version": _VERSION, "order": order, "workload": workload.to_dict()}
-    stored = cache.load(question)
-    if stored is not None:
-        try:
-            found = read_strategy(stored)
-            if found.shape == workload.shape:
-                yield found
-                return
-        except LessnoiseError:  # damaged: found again
-            pass
+    yield remembered(workload, "matrix", order, lambda: _matrix(workload, order))
+
+
+def _matrix(workload: Workload, order: int) -> Strategy:
     if order == L2:
-        found = optimal_gaussian(workload)[0]
-    else:
-        found = Dense(FrozenMatrix(optimise_p_identity(workload.gram()).matrix()), workload.shape)
-    cache.save(question, found.to_dict())
-    yield found
+        return optimal_gaussian(workload)[0]
+    return Dense(FrozenMatrix(optimise_p_identity(workload.gram()).matrix()), workload.shape)
 
 
 def _line(workload: Workload, order: int) -> Iterator[Strategy]:

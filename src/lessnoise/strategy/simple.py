@@ -13,14 +13,12 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.changes import Moves
 from lessnoise.strategy.base import Strategy
+from lessnoise.strategy.exactness import exact_sum, product_error
 from lessnoise.workload import TOTAL
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
     from lessnoise.workload import Factor, Workload
-
-_ULP = 2.0**-53
-_EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -128,15 +126,11 @@ class Total(Strategy):
 
     def error(self, table: Array) -> float:
         """Whole numbers below 2^53 in all are added exactly."""
-        sizes = float(np.abs(table).sum())
-        if not math.isfinite(sizes):
-            return math.inf
-        exact = sizes < _EXACT and bool((table == np.rint(table)).all())
-        return 0.0 if exact else 1.01 * self.cells * _ULP * sizes
+        return product_error(table, np.abs(table).sum(axis=-1), 0, self.cells)
 
     def exact(self, table: Array, index: int) -> Fraction:
         """The sum, as a real number."""
-        return sum((Fraction(float(entry)) for entry in table), Fraction(0))
+        return exact_sum(table)
 
     def fit(self, measured: Array) -> Array:
         """The same in every cell: the shortest table with this sum."""

@@ -23,6 +23,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.strategy import series
 from lessnoise.strategy.base import Strategy
+from lessnoise.strategy.exactness import whole_numbers
 from lessnoise.strategy.series import PRECISE, UNIT, blocks, convolved, correlated, power_series
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Toeplitz(Strategy):
         """How often an entry of A x is rounded, relative to the sum of the sizes of its terms; unknown for FFTs."""
         return self.size + 3.0 if self.size <= _DIRECT else math.inf
 
+    def magnitudes(self, table: Array) -> Array:
+        """|A| x, for tables whose products are not computed by FFT."""
+        return np.asarray(table @ np.abs(self._matrix.T))
+
     def measure(self, table: Array) -> Array:
         """A x, as floats: by the matrix for up to 1,024 cells, else by FFT in the longest floats."""
         if self.size <= _DIRECT:
@@ -120,7 +125,7 @@ class Toeplitz(Strategy):
         """A proved bound of the rounding of sums, or of FFTs and of their results."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.size <= _DIRECT:
-                sizes = float(np.max(np.abs(table) @ np.abs(self._matrix.T), initial=0.0))
+                sizes = float(np.max(self.magnitudes(np.abs(table)), initial=0.0))
                 found = 1.01 * self.roundings() * (UNIT * sizes + math.ulp(0.0))
             else:
                 found = 1.01 * self._fft_error(np.multiply(self._t, np.abs(table), dtype=PRECISE)) + math.ulp(0.0)
@@ -141,9 +146,9 @@ class Toeplitz(Strategy):
         used = first + np.flatnonzero(table[first : index + 1])
         if not used.size:
             return Fraction(0)
-        total, lowest = _whole(self._c[index - used])
+        total, lowest = whole_numbers(self._c[index - used])
         for values in (self._t, table):
-            wholes, least = _whole(values[used])
+            wholes, least = whole_numbers(values[used])
             total, lowest = [a * b for a, b in zip(total, wholes, strict=True)], lowest + least
         return Fraction(sum(total)) * Fraction(2) ** lowest * Fraction(float(self._r[index]))
 
@@ -343,11 +348,3 @@ def _sums_trace(g: Array, rows: Array, norms: Array, ranges: bool, constant: boo
         return found / rows[places] ** 2
 
     return series.smooth_sum(columns, size)
-
-
-def _whole(values: Array) -> tuple[list[int], int]:
-    """Floats as whole numbers times one power of two."""
-    mantissas, exponents = np.frexp(values)
-    lowest = int(exponents.min()) - 53
-    wholes = np.ldexp(mantissas, 53).astype(np.int64).tolist()
-    return [whole << shift for whole, shift in zip(wholes, (exponents - 53 - lowest).tolist(), strict=True)], lowest

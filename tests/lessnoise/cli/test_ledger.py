@@ -6,24 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import lessnoise as ln
-from lessnoise.cli.app import app
 
 GAUSSIAN = ["analytic-gaussian", "--shape", "3", "--sensitivity", "1", "--epsilon", "0.3", "--delta", "1e-8"]
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str, code: int = 0):
-        result = CliRunner().invoke(app, list(arguments))
-        assert result.exit_code == code, result.output
-        return result
-
-    return call
 
 
 @pytest.mark.slow

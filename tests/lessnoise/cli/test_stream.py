@@ -6,22 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import lessnoise as ln
-from lessnoise.cli.app import app
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str, code: int = 0):
-        result = CliRunner().invoke(app, list(arguments))
-        assert result.exit_code == code, result.output
-        return result
-
-    return call
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.counts import partition
 from lessnoise.mechanism.counts.data_dependent import needs_data
-from lessnoise.mechanism.counts.inference import Answers, exact_sum, fitted_totals, greedy_weights, sums_error
+from lessnoise.mechanism.counts.inference import Answers, fitted_totals, greedy_weights, sums_error
 from lessnoise.mechanism.counts.laplace import laplace_delta, published_delta_lower
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, law_pure_epsilon_lower
 from lessnoise.mechanism.law import Plain, register
@@ -31,6 +31,7 @@ from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.numerics import sufficient_scale
 from lessnoise.mechanism.sampling import delivered, prepare_noise, values_drawn
 from lessnoise.noise import check_out
+from lessnoise.strategy import exact_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.counts.inference import consistent_leaves, exact_sum, levels_of, sums_error
+from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, sums_error
 from lessnoise.mechanism.counts.laplace import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
 from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, no_curve, worst_of
@@ -33,6 +33,7 @@ from lessnoise.mechanism.numerics import sufficient_scale
 from lessnoise.mechanism.request import representable
 from lessnoise.mechanism.sampling import delivered, prepare_noise, values_drawn
 from lessnoise.noise import check_out
+from lessnoise.strategy import exact_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,11 @@ DAWA's second stage, GreedyH, is a weighted binary tree of queries over the buck
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from lessnoise.strategy import unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from lessnoise._common import Array
 
 _CHOICES = np.arange(1, 101) / 100.0  # of p, the share of a node's weight that GreedyH leaves to its descendants
-
-
-def exact_sum(values: Array) -> Fraction:
-    """Of floats, as real numbers."""
-    return sum(map(Fraction, values.ravel().tolist()), Fraction(0))
 
 
 def sums_error(value: Array, roundings: int, parts: int = 1) -> float:
@@ -41,12 +37,11 @@ def sums_error(value: Array, roundings: int, parts: int = 1) -> float:
     mantissas, exponents = np.frexp(value[value != 0.0])
     if not mantissas.size or not np.isfinite(mantissas).all():
         return 0.0  # NaN and infinity are refused by the engine, by place
-    integers = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
-    lowest = np.frexp((integers & -integers).astype(np.float64))[1] - 1
-    unit = int((exponents - 53 + lowest).min())  # every entry is a multiple of 2^unit
+    lowest = unit(value)  # every entry is a multiple of 2^lowest
+    assert lowest is not None
     most = int(exponents.max())
     total = math.fsum(np.abs(np.ldexp(mantissas, exponents - most)))  # within [1/2, n]
-    if math.frexp(total)[1] + most - unit + (parts - 1).bit_length() <= 53:
+    if math.frexp(total)[1] + most - lowest + (parts - 1).bit_length() <= 53:
         return 0.0
     return math.ldexp(1.01 * roundings * total, most - 53) if most < 900 else math.inf
 
