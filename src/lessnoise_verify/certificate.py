@@ -1,0 +1,232 @@
+"""What a certificate states, inequality by inequality, and which of it is proved."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from flint import arb
+
+from lessnoise_verify import laws, values
+from lessnoise_verify.balls import ball, ends, refined, shown
+from lessnoise_verify.changes import RELATIONS, Changes, read_changes
+from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
+from lessnoise_verify.laws import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECURE: Final = "AES-256-CTR keyed by the operating system"
+ASSUMED: Final = (
+    "AES-256 in counter mode is as good as random under a key that only the operating system's generator knew.",
+    "The software drew the noise as it says: sampling is exact in IEEE 754 arithmetic (lessnoise selftest checks it).",
+    "Nothing else was released about the same individuals; several releases must be composed.",
+)
+STATED: Final = "One individual changes the value as stated here; nobody can tell that from the certificate."
+OF_QUERY: Final = "The value is the answer to the stated query, and one individual is one such unit."
+_ROUNDED: Final = Fraction(1, 10**9)  # a stated sensitivity is the largest norm rounded up, at most by this share
+
+
+@dataclass
+class Proof:
+    """The statements that are proved so far, and what they rest on."""
+
+    proved: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A guarantee, as it is written down."""
+
+    epsilon: Fraction
+    delta: Fraction
+    relation: str
+
+    @classmethod
+    def read(cls, given: Fields, *more: str) -> Stated:
+        """From its fields; ``more`` are texts that may be there, too."""
+        epsilon, delta = given.number("epsilon", 0.0), given.number("delta", 0.0, 1.0)
+        found = cls(epsilon, delta, given.choice("neighbours", *RELATIONS))
+        for name in more:
+            given.text(name)
+        given.end()
+        return found
+
+    def __str__(self) -> str:
+        return f"({float(self.epsilon):.12g}, {float(self.delta):.12g})-DP under {self.relation}"
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Noise, what it is added to, and what a source claims of it."""
+
+    noise: Fields
+    case: Case
+    claim: Stated | None
+
+    @classmethod
+    def read(cls, given: Fields) -> Mechanism:
+        """From its description."""
+        if given.take("schema", 1) not in (1, 2):
+            raise Unreadable(f"{given.name}.schema is not 1 or 2.")
+        given.text("name")
+        given.take("design", None)  # words about the search, on which nothing rests
+        shape = read_shape(given)
+        relation = given.choice("neighbours", *RELATIONS)
+        changes = read_changes(given.fields("changes"), shape, relation) if "changes" in given else None
+        given.take("changes", None)
+        case = Case(shape, given.positive("sensitivity"), relation, changes)
+        claim = Stated.read(given.fields("claim"), "source") if "claim" in given else given.take("claim", None)
+        if claim is not None and claim.relation != relation:
+            raise Refuted(f"the claim is for {claim.relation}, the mechanism for {relation}.")
+        noise = given.fields("noise")
+        given.end()
+        return cls(noise, case, claim)
+
+    def delta(self, epsilon: Fraction, bits: int = 40) -> arb:
+        """An enclosure of the smallest delta at an epsilon."""
+        found = laws.delta(self.noise, self.case, epsilon, bits)
+        self.noise.end()
+        return found
+
+    def machine_share(self, epsilon: Fraction) -> arb:
+        """What a cipher instead of random words adds to delta: (1 + e^epsilon) (2 n + 2048)^2 2^-129 for n draws."""
+        drawn = laws.values_drawn(self.noise, self.case)
+        share = (1 + ball(epsilon).exp()) * ball(Fraction((2 * drawn + 2048) ** 2, 2**129))
+        return share.min(arb(1))
+
+
+def read_shape(given: Fields) -> tuple[int, ...]:
+    """The shape of an array: a list of whole numbers from 1 on."""
+    sizes = given.items("shape", 64)
+    inside = Fields({str(place): size for place, size in enumerate(sizes)}, f"{given.name}.shape")
+    shape = tuple(inside.whole(str(place)) for place in range(len(sizes)))
+    if math.prod(shape) > 10**15:
+        raise Unreadable(f"{given.name}.shape has more than 10^15 entries.")
+    return shape
+
+
+def decide(proof: Proof, words: str, compute: Callable[[int], arb], low: Fraction, high: Fraction) -> arb:
+    """Prove low <= x <= high for a number that can be enclosed ever more narrowly; the upper end is what counts."""
+    found = compute(40)
+    for bits in (60, 100):
+        below, above = ends(found)
+        if (above <= high and below >= low) or below > high or above < low:
+            break
+        found = compute(bits)
+    below, above = ends(found)
+    if below > high:
+        raise Refuted(f"{words} is proved to be {shown(found)}, above the stated {float(high):.12g}.")
+    if above < low:
+        raise Refuted(f"{words} is proved to be {shown(found)}, below the stated {float(low):.12g}.")
+    if above > high:
+        raise NotCovered(f"{words} is proved to be {shown(found)}, which does not decide {float(high):.12g}.")
+    proof.proved.append(f"{words} is {shown(found)}, at most {float(high):.12g}")
+    if below < low:
+        proof.skipped.append(f"the lower end {float(low):.12g} of {words}")
+    return found
+
+
+def check_release(given: Fields, proof: Proof, value: bytes | None) -> Mechanism:
+    """The certificate of one release."""
+    given.text("lessnoise")
+    mechanism = Mechanism.read(given.fields("mechanism"))
+    stated = Stated.read(given.fields("guarantee"))
+    bracket = given.fields("exact_delta")
+    low, high = bracket.number("lower", 0.0, 1.0), bracket.number("upper", 0.0, 1.0)
+    bracket.end()
+    numeric = given.number("delta_numeric", 0.0)
+    if stated.relation != mechanism.case.relation:
+        raise Refuted(f"the guarantee is for {stated.relation}, the mechanism for {mechanism.case.relation}.")
+    _check_private(given)
+    check_sensitivity(mechanism, proof, given.fields("query") if isinstance(given.take("query", None), dict) else None)
+    words = f"delta at epsilon = {float(stated.epsilon):.12g}"
+    found = decide(proof, words, lambda bits: mechanism.delta(stated.epsilon, bits), low, high)
+    share = refined(lambda: mechanism.machine_share(stated.epsilon), 40)
+    if ends(share)[0] > numeric:
+        raise Refuted(f"the machine's share of delta is {shown(share)}, above the stated {float(numeric):.12g}.")
+    if ends(share)[1] > numeric:
+        raise NotCovered(f"the machine's share of delta is {shown(share)}: {float(numeric):.12g} is not decided.")
+    total = max(ends(found)[1] + ends(share)[1], high + numeric)
+    if min(total, Fraction(1)) > stated.delta:
+        raise Refuted(f"delta and the machine's share of it add up to more than the guarantee says, {stated}.")
+    proof.proved.append(f"with the machine's share, {shown(share)}, a release is {stated}")
+    _check_claim(mechanism, given.take("claim_holds"), proof)
+    _check_grid(given, mechanism, proof, value)
+    given.items("assumptions", 100)
+    proof.assumed += ASSUMED
+    return mechanism
+
+
+def _check_private(given: Fields) -> None:
+    if not given.truth("private"):
+        raise Refuted("the noise came from a seeded generator, as the certificate says itself: nothing is guaranteed.")
+    if given.text("randomness") != SECURE:
+        raise NotCovered("the randomness is not that of the operating system's generator.")
+
+
+def _check_claim(mechanism: Mechanism, holds: object, proof: Proof) -> None:
+    claim = mechanism.claim
+    if holds not in (True, False, None) or (claim is None) != (holds is None):
+        raise Refuted("claim_holds does not fit the claim.")
+    if claim is None:
+        return
+    words = f"the claim {claim}"
+    below, above = ends(mechanism.delta(claim.epsilon))
+    if holds and below > claim.delta:
+        raise Refuted(f"{words} is false: delta is at least {float(below):.12g}.")
+    if not holds and above <= claim.delta:
+        raise Refuted(f"{words} is true, but the certificate says that it is not.")
+    if (above <= claim.delta) == holds and (holds or below > claim.delta):
+        proof.proved.append(f"{words} {'holds' if holds else f'is false: delta is at least {float(below):.6g}'}")
+    else:
+        proof.skipped.append(words)
+
+
+def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) -> None:
+    """What one individual can change: as stated, or as it follows from a query."""
+    from lessnoise_verify.queries import check_query
+
+    changes, case = mechanism.case.changes, mechanism.case
+    if query is None:
+        proof.assumed.append(STATED)
+        return
+    check_query(query, mechanism.noise, case)
+    proof.proved.append("the noise is made for all that one unit can change of the stated query's answer")
+    proof.assumed.append(OF_QUERY)
+    del changes
+
+
+def _check_grid(given: Fields, mechanism: Mechanism, proof: Proof, value: bytes | None) -> None:
+    grid = given.positive("grid") if "grid" in given else given.take("grid")
+    if grid is not None and (grid.numerator & (grid.numerator - 1) or grid.denominator & (grid.denominator - 1)):
+        raise Refuted(f"grid = {float(grid):g} is not a power of two.")
+    digest = given.text("value_sha256") if "value_sha256" in given else given.take("value_sha256", None)
+    if value is None:
+        if digest is not None:
+            proof.skipped.append("the released value, as its file was not given")
+        return
+    if digest is None:
+        raise NotCovered("the certificate names no value, so the file beside it cannot be checked.")
+    if hashlib.sha256(value).hexdigest() != digest:
+        raise Refuted("the file is not the value that the certificate was written for: its SHA-256 differs.")
+    proof.proved.append("the file is the value that the certificate was written for, by its SHA-256")
+    values.check(value, mechanism.case.shape, grid)
+    of_grid = "" if grid is None else f", and every entry is a multiple of {float(grid):g}"
+    proof.proved.append(f"the value has the stated shape{of_grid}")
+
+
+def exceeds(stated: Fraction, square: Fraction) -> bool:
+    """Whether a stated norm is at least the root of a square, and not far above."""
+    return stated**2 >= square
+
+
+def largest_norm_is(stated: Fraction, changes: Changes, order: float) -> bool:
+    """Whether a stated sensitivity is the largest norm of a set, rounded up."""
+    square = changes.squared_norm(order)
+    return square <= stated**2 <= square * (1 + _ROUNDED)

@@ -1,0 +1,241 @@
+"""What one individual can change of a value: sets of changes, their largest norms, and their worst members."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+RELATIONS = ("add/remove", "replace")
+_MOST_CELLS = 1000
+_MOST_SPLITS = 10**5
+
+
+@dataclass(frozen=True)
+class Moves:
+    """A change by the sizes of its entries, the largest first, each with how many entries have it; the rest is 0."""
+
+    sizes: tuple[tuple[Fraction, int], ...]
+
+    @classmethod
+    def of(cls, sizes: Iterable[tuple[Fraction | int, int]]) -> Moves:
+        """From sizes of either sign, in any order."""
+        total: dict[Fraction, int] = {}
+        for size, count in sizes:
+            if size and count > 0:
+                total[abs(Fraction(size))] = total.get(abs(Fraction(size)), 0) + count
+        return cls(tuple(sorted(total.items(), reverse=True)))
+
+    def squared_norm(self, order: float) -> Fraction:
+        """The square of the norm of order 1, 2 or infinity."""
+        if order == math.inf:
+            return self.sizes[0][0] ** 2 if self.sizes else Fraction(0)
+        total = sum((count * size ** int(order) for size, count in self.sizes), Fraction(0))
+        return total if order == 2 else total**2
+
+    def scaled(self, factor: Fraction) -> Moves:
+        """Every size multiplied."""
+        return Moves(tuple((size * factor, count) for size, count in self.sizes))
+
+    def majorizes(self, other: Moves) -> bool:
+        """For every n, the n largest entries add up to at least as much as those of the other."""
+        return all(self._top(n) >= other._top(n) for n in self._places(other))
+
+    def dominates(self, other: Moves) -> bool:
+        """For every n, the n-th largest entry is at least that of the other."""
+        return all(self._at(n) >= other._at(n) for n in self._places(other))
+
+    def _places(self, other: Moves) -> set[int]:
+        places: set[int] = set()
+        for moves in (self, other):
+            total = 0
+            for _, count in moves.sizes:
+                total += count
+                places |= {total, total + 1}
+        return places
+
+    def _top(self, n: int) -> Fraction:
+        total = Fraction(0)
+        for size, count in self.sizes:
+            total, n = total + min(count, n) * size, n - min(count, n)
+        return total
+
+    def _at(self, n: int) -> Fraction:
+        for size, count in self.sizes:
+            if n <= count:
+                return size
+            n -= count
+        return Fraction(0)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A set of changes of arrays with some number of entries; with every change it has the opposite one."""
+
+    squares: tuple[Fraction, Fraction, Fraction]
+    """The squares of the largest l1, l2 and l-infinity norms."""
+    majorant: Moves | None
+    """A member whose n largest entries add up to most, for every n."""
+    dominant: Moves | None
+    """A member whose n-th largest entry is the largest there is, for every n."""
+    whole: bool = False
+    """All entries of all changes are whole numbers."""
+    one_sided: bool = False
+    """No change has entries of both signs."""
+    relation: str | None = None
+
+    def squared_norm(self, order: float) -> Fraction:
+        """The square of the largest norm of order 1, 2 or infinity."""
+        return self.squares[{1: 0, 2: 1, math.inf: 2}[order]]
+
+    def scaled(self, factor: Fraction) -> Changes:
+        """Every change multiplied."""
+        first, second, third = (square * factor**2 for square in self.squares)
+        top, each = (one and one.scaled(factor) for one in (self.majorant, self.dominant))
+        whole = self.whole and factor.denominator == 1
+        return Changes((first, second, third), top, each, whole, self.one_sided, self.relation)
+
+
+def read_changes(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    """The set that is described, for arrays of this shape under this relation."""
+    kind = given.choice("kind", *_KINDS)
+    found = _KINDS[kind](given, shape, relation)
+    given.end()
+    if found.relation not in (None, relation):
+        raise Refuted(f"the changes are stated for {found.relation}, the mechanism for {relation}.")
+    return found
+
+
+def ball(radius: Fraction, order: float, dimension: int) -> Changes:
+    """All changes of norm at most the radius."""
+    square, m = radius**2, dimension
+    alone, everywhere = Moves.of([(radius, 1)]), Moves.of([(radius, m)])
+    if order == 1 or m == 1:
+        return Changes((square, square, square), alone, alone if m == 1 else None)
+    if order == 2:
+        return Changes((square * m, square, square), None, None)
+    return Changes((square * m**2, square * m, square), everywhere, everywhere)
+
+
+def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Changes:
+    """At most so many rows in disjoint cells, so many of them in one cell; or as many taken from others, too."""
+    most = rows if per_cell is None else per_cell
+
+    def packed(cells: int) -> tuple[int, int]:
+        """Sum and sum of squares of as many rows as possible in as few of these cells as possible."""
+        full, rest = divmod(rows, most)
+        full, rest = (cells, 0) if full >= cells else (full, rest)
+        return full * most + rest, full * most**2 + rest**2
+
+    sides = 1 if relation == "add/remove" else 2
+    if sides == 1:
+        first, second = packed(dimension)
+    else:  # rows that leave and rows that enter lie in different cells
+        need = min(dimension, -(-rows // most))
+        if 2 * need - dimension > _MOST_SPLITS:
+            raise NotCovered(f"{rows} rows that are replaced in {dimension} cells are not covered.")
+        splits = {need, *range(max(dimension - need, 0), need + 1)}
+        first = max(packed(one)[0] + packed(dimension - one)[0] for one in splits)
+        second = max(packed(one)[1] + packed(dimension - one)[1] for one in splits)
+    full, rest = divmod(rows, most)
+    cells = min(sides * full, dimension)
+    top = Moves.of([(most, cells), (rest, min(sides, dimension - cells))])
+    spread = min(sides * rows, dimension)
+    above: Moves | None = top
+    if most > 1:  # with n cells, each may get as many rows as every one of them can
+        known = spread <= min(sum(count for _, count in top.sizes), _MOST_CELLS)
+        alike = [(min(most, rows // -(-n // sides)), 1) for n in range(1, spread + 1)] if known else []
+        above = top if known and top.dominates(Moves.of(alike)) else None
+    squares = (Fraction(first**2), Fraction(second), Fraction(min(most, rows) ** 2))
+    return Changes(squares, top, above, whole=True, one_sided=sides == 1, relation=relation)
+
+
+def _read_ball(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    order = given.take("order", 2)
+    if type(order) not in (int, float, str) or order not in (1, 2, math.inf, "inf"):
+        raise Unreadable("the order of a ball is 1, 2 or inf.")
+    return ball(given.positive("radius"), math.inf if order == "inf" else order, math.prod(shape))
+
+
+def _read_counts(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    rows = given.whole("rows")
+    per_cell = given.whole("per_cell", 1, rows) if "per_cell" in given else given.take("per_cell", None)
+    stated = given.choice("neighbours", *RELATIONS)
+    return counts(rows, per_cell, stated, math.prod(shape))
+
+
+def _bounds(given: Fields, dimension: int) -> Moves:
+    if isinstance(given.take("bounds"), (int, float)):
+        return Moves.of([(given.positive("bounds"), dimension)])
+    bounds = given.numbers("bounds")
+    if len(bounds) != dimension or min(bounds, default=0.0) <= 0.0:
+        raise Unreadable(f"{given.name}.bounds are not one positive number, or one for each of {dimension} entries.")
+    return Moves.of((Fraction(bound), 1) for bound in bounds)
+
+
+def _of_moves(worst: Moves, one_sided: bool = False) -> Changes:
+    first, second, third = (worst.squared_norm(order) for order in (1, 2, math.inf))
+    return Changes((first, second, third), worst, worst, one_sided=one_sided)
+
+
+def _read_corner(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    return _of_moves(_bounds(given, math.prod(shape)), one_sided=True)
+
+
+def _read_box(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    return _of_moves(_bounds(given, math.prod(shape)))
+
+
+def _read_listed(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    inside = Fields({str(place): each for place, each in enumerate(given.items("vectors"))}, given.name)
+    vectors = [inside.numbers(str(place)) for place in range(len(inside.values))]
+    if not vectors or any(len(vector) != math.prod(shape) for vector in vectors) or not any(map(any, vectors)):
+        raise Unreadable(f"{given.name}.vectors are not changes of arrays of this shape.")
+    moves = [Moves.of((Fraction(entry), 1) for entry in vector) for vector in vectors]
+    whole = all(entry.is_integer() for vector in vectors for entry in vector)
+    one_sided = all(min(vector) >= 0.0 or max(vector) <= 0.0 for vector in vectors)
+    return _joined([_of_moves(one) for one in moves], whole, one_sided, None)
+
+
+def _read_scaled(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    return read_changes(given.fields("changes"), shape, relation).scaled(given.positive("factor"))
+
+
+def _read_joined(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    sets = [read_changes(one, shape, relation) for one in given.objects("sets", 100)]
+    if not sets:
+        raise Unreadable(f"{given.name}.sets is empty.")
+    stated = next((one.relation for one in sets if one.relation is not None), None)
+    return _joined(sets, all(one.whole for one in sets), all(one.one_sided for one in sets), stated)
+
+
+def _joined(sets: list[Changes], whole: bool, one_sided: bool, relation: str | None) -> Changes:
+    first, second, third = (max(one.squares[i] for one in sets) for i in range(3))
+    top = _above([one.majorant for one in sets], Moves.majorizes)
+    each = _above([one.dominant for one in sets], Moves.dominates)
+    return Changes((first, second, third), top, each, whole, one_sided, relation)
+
+
+def _above(moves: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> Moves | None:
+    """The one that is above all others, if there is one."""
+    known = [one for one in moves if one is not None]
+    if len(known) < len(moves):
+        return None
+    return next((one for one in known if all(above(one, other) for other in known)), None)
+
+
+_KINDS: dict[str, Callable[[Fields, tuple[int, ...], str], Changes]] = {
+    "ball": _read_ball,
+    "counts": _read_counts,
+    "corner": _read_corner,
+    "box": _read_box,
+    "listed": _read_listed,
+    "scaled": _read_scaled,
+    "joined": _read_joined,
+}

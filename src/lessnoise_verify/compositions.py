@@ -1,0 +1,1 @@
+"""Delta of several releases together."""
