@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from flint import arb
 
 from lessnoise_verify import laws, values
 from lessnoise_verify.balls import ball, ends, refined, shown
-from lessnoise_verify.changes import RELATIONS, Changes, read_changes
+from lessnoise_verify.changes import RELATIONS, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
 from lessnoise_verify.laws import Case
 
@@ -27,7 +26,6 @@ ASSUMED: Final = (
 )
 STATED: Final = "One individual changes the value as stated here; nobody can tell that from the certificate."
 OF_QUERY: Final = "The value is the answer to the stated query, and one individual is one such unit."
-_ROUNDED: Final = Fraction(1, 10**9)  # a stated sensitivity is the largest norm rounded up, at most by this share
 
 
 @dataclass
@@ -132,7 +130,7 @@ def decide(proof: Proof, words: str, compute: Callable[[int], arb], low: Fractio
     return found
 
 
-def check_release(given: Fields, proof: Proof, value: bytes | None) -> Mechanism:
+def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechanism:
     """The certificate of one release."""
     given.text("lessnoise")
     mechanism = Mechanism.read(given.fields("mechanism"))
@@ -157,7 +155,7 @@ def check_release(given: Fields, proof: Proof, value: bytes | None) -> Mechanism
         raise Refuted(f"delta and the machine's share of it add up to more than the guarantee says, {stated}.")
     proof.proved.append(f"with the machine's share, {shown(share)}, a release is {stated}")
     _check_claim(mechanism, given.take("claim_holds"), proof)
-    _check_grid(given, mechanism, proof, value)
+    _check_value(given, mechanism, proof, value)
     given.items("assumptions", 100)
     proof.assumed += ASSUMED
     return mechanism
@@ -202,7 +200,7 @@ def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) 
     del changes
 
 
-def _check_grid(given: Fields, mechanism: Mechanism, proof: Proof, value: bytes | None) -> None:
+def _check_value(given: Fields, mechanism: Mechanism, proof: Proof, value: BinaryIO | None) -> None:
     grid = given.positive("grid") if "grid" in given else given.take("grid")
     if grid is not None and (grid.numerator & (grid.numerator - 1) or grid.denominator & (grid.denominator - 1)):
         raise Refuted(f"grid = {float(grid):g} is not a power of two.")
@@ -213,20 +211,11 @@ def _check_grid(given: Fields, mechanism: Mechanism, proof: Proof, value: bytes 
         return
     if digest is None:
         raise NotCovered("the certificate names no value, so the file beside it cannot be checked.")
-    if hashlib.sha256(value).hexdigest() != digest:
+    if values.digest(value) != digest:
         raise Refuted("the file is not the value that the certificate was written for: its SHA-256 differs.")
     proof.proved.append("the file is the value that the certificate was written for, by its SHA-256")
-    values.check(value, mechanism.case.shape, grid)
-    of_grid = "" if grid is None else f", and every entry is a multiple of {float(grid):g}"
-    proof.proved.append(f"the value has the stated shape{of_grid}")
-
-
-def exceeds(stated: Fraction, square: Fraction) -> bool:
-    """Whether a stated norm is at least the root of a square, and not far above."""
-    return stated**2 >= square
-
-
-def largest_norm_is(stated: Fraction, changes: Changes, order: float) -> bool:
-    """Whether a stated sensitivity is the largest norm of a set, rounded up."""
-    square = changes.squared_norm(order)
-    return square <= stated**2 <= square * (1 + _ROUNDED)
+    if values.check(value, mechanism.case.shape, grid):
+        of_grid = "" if grid is None else f", and every entry is a multiple of {float(grid):g}"
+        proof.proved.append(f"the value has the stated shape{of_grid}")
+    else:
+        proof.skipped.append("the entries of the value, as there are many")
