@@ -158,7 +158,7 @@ def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Ch
 
 def _read_ball(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
     order = given.take("order", 2)
-    if type(order) not in (int, float, str) or order not in (1, 2, math.inf, "inf"):
+    if type(order) not in (int, float, str) or order not in (1, 2, "inf"):
         raise Unreadable("the order of a ball is 1, 2 or inf.")
     return ball(given.positive("radius"), math.inf if order == "inf" else order, math.prod(shape))
 
