@@ -32,6 +32,7 @@ from lessnoise_verify.laws.registry import Case, law
 _MOST_PIECES: Final = 3000
 _MOST_STEPS: Final = 400
 _MOST_DOUBLINGS: Final = 40
+_SHARE: Final = arb(0).union(arb(1))
 _MOST_LOST: Final = 2000.0  # bits
 _LARGEST_ROOT: Final = 64  # denominators of p up to which (D/s)^p = eps is decided exactly
 
@@ -61,7 +62,7 @@ def radial_delta(
         raise NotCovered("the largest change is not known to be above 0.")
     # The lune is of the size of kappa where that is small: as many more digits are lost to cancellation.
     lost = -float((ratio.log() / 2 - ball(k / p).log() / ball(p)).mid()) / math.log(2)
-    with working(2 * bits + 64 + 2 * dimension.bit_length() + math.ceil(min(max(lost, 0.0), _MOST_LOST))):
+    with working(bits + 64 + dimension.bit_length() + math.ceil(min(max(lost, 0.0), _MOST_LOST))):
         square = ball(squared) if isinstance(squared, Fraction) else squared
         if k == dimension and p <= 1 and _is_pure(squared, scale, p, epsilon):
             return arb(0)
@@ -140,11 +141,12 @@ class _Node(NamedTuple):
 
 @dataclass
 class _Piece:
-    """A part of the integral: between two nodes, or beyond one; ``final`` once the series was tried."""
+    """A part of the integral: between two nodes, or beyond one, and the range of F in it; ``final`` if a series was tried."""
 
     low: _Node | None
     high: _Node | None
     value: arb
+    fraction: arb
     final: bool = False
 
 
@@ -208,7 +210,7 @@ class _Integral:
             x, step = x - step, 2 * step
         first = self._closest(found, arb(step))
         last = self.node(arb(float((self.shape + 2 + 8 * self.shape.sqrt()).log().upper())))
-        return [self._left(first), self._cell(first, last), self._right(last)]
+        return [self._left(first), self._cell(first, last, _SHARE), self._right(last)]
 
     def _closest(self, low: _Node, step: arb) -> _Node:
         """A settled node at most one step to the right."""
@@ -228,61 +230,64 @@ class _Integral:
     def _left(self, at: _Node) -> _Piece:
         """The balls smaller than at a node: all lune (the mass by DLMF 8.7.1), none, or at most their mass."""
         if not self._settled(at):  # d ln(weight)/dx >= k/p - G
-            return _Piece(None, at, arb(0).union(self._weight(at) / (self.shape - at.gamma)))
+            return _Piece(None, at, _SHARE * self._weight(at) / (self.shape - at.gamma), _SHARE)
         if not at.kappa > at.y.expm1() + 2:
-            return _Piece(None, at, arb(0))
+            return _Piece(None, at, arb(0), arb(0))
         term = total = arb(1)
         n = 1
         while term > arb(2) ** -ctx.prec:  # the ratio of the terms is at most G/(k/p) < e^-1/2
             term *= at.gamma / (self.shape + n)
             total += term
             n += 1
-        total += term * arb(0).union(arb(2))
         peak = (self.shape * at.x - at.gamma - self.log_gamma).exp() / self.shape
-        return _Piece(None, at, peak * (total - self.k / self.lunes.dimension))
+        return _Piece(None, at, peak * (total + 2 * term * _SHARE - self.k / self.lunes.dimension), arb(1))
 
     def _right(self, at: _Node) -> _Piece:
         """The larger balls: at most their mass, as d ln(weight)/dx <= k/p + 1 - G."""
-        return _Piece(at, None, arb(0).union(self._weight(at) / (at.gamma - self.shape - 1)))
+        return _Piece(at, None, _SHARE * self._weight(at) / (at.gamma - self.shape - 1), _SHARE)
 
     def _weight(self, at: _Node) -> arb:
         """The density of x: G^(k/p) e^-G / Gamma(k/p) times ((M-k) + pG)/M."""
         peak = (self.shape * at.x - at.gamma - self.log_gamma).exp()
         return peak * (self.excess + self.p * at.gamma) / self.lunes.dimension
 
-    def _cell(self, low: _Node, high: _Node) -> _Piece:
-        return _Piece(low, high, self._crude(low, high, arb(0).union(arb(1))))
+    def _cell(self, low: _Node, high: _Node, fraction: arb) -> _Piece:
+        """The width times the range of the weight times that of the fraction."""
+        least, most = (self._exponent(low, high) - self.log_gamma).exp(), self.excess + self.p * high.gamma
+        weight = between(least * (self.excess + self.p * low.gamma), least * most) / self.lunes.dimension
+        return _Piece(low, high, (high.x - low.x) * weight * fraction, fraction)
 
-    def _crude(self, low: _Node, high: _Node, fraction: arb) -> arb:
-        """The width times the range of the weight, whose first factor has one peak, times that of the fraction."""
-        ends = [self.shape * at.x - at.gamma for at in (low, high)]
-        top = ends[0].max(ends[1])
-        if not (low.gamma >= self.shape or high.gamma <= self.shape):
-            top = self.shape * (self.shape.log() - 1)
-        rest = [(self.excess + self.p * at.gamma) / self.lunes.dimension for at in (low, high)]
-        least = (ends[0].min(ends[1]) - self.log_gamma).exp() * rest[0]
-        return (high.x - low.x) * between(least, (top - self.log_gamma).exp() * rest[1]) * fraction
+    def _exponent(self, low: _Node, high: _Node) -> arb:
+        """The range of (k/p) x - G, which rises to x = ln(k/p) and then falls."""
+        found = between(*(self.shape * at.x - at.gamma for at in (low, high)))
+        if low.gamma >= self.shape or high.gamma <= self.shape:
+            return found
+        return found.union(self.shape * (self.shape.log() - 1))
 
     def _refined(self, piece: _Piece) -> list[_Piece]:
         low, high = piece.low, piece.high
         if high is None:
             assert low is not None
             high = self.node(arb(float((2 * low.gamma - self.shape).log().upper())))
-            return [self._cell(low, high), self._right(high)]
+            return [self._cell(low, high, _SHARE), self._right(high)]
         if low is None:
             low = self.node(high.x - 2 * (self.shape.log() - high.x).abs_upper() - 1)
-            return [self._left(low), self._cell(low, high)]
-        if piece.final or high.x - low.x > self.narrow:
+            return [self._left(low), self._cell(low, high, _SHARE)]
+        if high.x - low.x > self.narrow:
             middle = self.node(((low.x + high.x) / 2).mid())
-            return [self._cell(low, middle), self._cell(middle, high)]
-        # F grows with kappa and falls with y: its range over the cell, from the corners.
+            return [self._cell(*ends, piece.fraction) for ends in ((low, middle), (middle, high))]
+        if not piece.final:
+            return [self._tried(low, high)]
+        middle = self.node(((low.x + high.x) / 2).mid())
+        return [self._tried(low, middle), self._tried(middle, high)]
+
+    def _tried(self, low: _Node, high: _Node) -> _Piece:
+        """F grows with kappa and falls with y, which gives its range over the cell."""
         fraction = between(self.lunes.parts(high.kappa, low.y)[0], self.lunes.parts(low.kappa, high.y)[0])
-        fraction = probability(fraction)
-        value = self._crude(low, high, fraction).intersection(piece.value)
-        fine = self._integrated(low, high, fraction)
-        if fine.is_finite():
-            value = value.intersection(fine)
-        return [_Piece(low, high, value, final=True)]
+        piece = self._cell(low, high, probability(fraction))
+        fine = self._integrated(low, high, piece.fraction)
+        value = piece.value.intersection(fine) if fine.is_finite() else piece.value
+        return _Piece(low, high, value, piece.fraction, final=True)
 
     def _integrated(self, low: _Node, high: _Node, fraction: arb) -> arb:
         """The cell by a series in (x - middle)/radius; of the remainder, of even order, only the coefficient's range counts."""
@@ -293,21 +298,24 @@ class _Integral:
         length, n = ctx.cap, self.order
         ctx.cap = n + 1
         try:
-            at_middle = self._series(middle, radius, *self.lunes.parts(middle.kappa, middle.y))
-            within = self._series(whole, radius, fraction, self.lunes.parts(whole.kappa, whole.y)[1])
+            peak = self._exponent(middle, middle)
+            at_middle = self._series(middle, radius, peak, *self.lunes.parts(middle.kappa, middle.y))
+            second = self.lunes.parts(whole.kappa, whole.y)[1]
+            within = self._series(whole, radius, self._exponent(low, high), fraction, second)
         finally:
             ctx.cap = length
         total = sum((at_middle[j] / (j + 1) for j in range(0, n, 2)), within[n] / (n + 1))
         return 2 * radius * total
 
-    def _series(self, at: _Node, radius: arb, fraction: arb, second: arb) -> arb_series:
+    def _series(self, at: _Node, radius: arb, exponent: arb, fraction: arb, second: arb) -> arb_series:
         """Weight times fraction around a node, in steps of the radius; F' follows from dF = F_kappa dkappa + F_y dy:
 
         F' = c (1-d^2)^((M-1)/2) (kappa' - (kappa+d) y') - M y' E,  E = e^(My) C(t), e^y (1-t^2)^(1/2) = (1-d^2)^(1/2).
         """
         lunes, p, m = self.lunes, self.p, self.excess
         gamma = arb_series([at.x, radius]).exp()
-        weight = (self.shape * arb_series([at.x, radius]) - gamma - self.log_gamma).exp() * (m + p * gamma)
+        exponents = [exponent - self.log_gamma, radius * self.shape - gamma[1], *(-each for each in gamma.coeffs()[2:])]
+        weight = arb_series(exponents).exp() * (m + p * gamma)
         if fraction.is_exact() and (fraction == 0 or fraction == 1):
             return weight * fraction / lunes.dimension
         y = self._root_series(at, radius, gamma)
