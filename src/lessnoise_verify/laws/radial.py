@@ -326,7 +326,7 @@ class _Integral:
         d = (growth * (growth + 2) / kappa - kappa) / 2
         if not abs(d[0]) < 1:  # the spheres may touch here: F is not smooth
             return arb_series([arb.nan()] * (self.order + 1))
-        rim = lunes.constant * ((lunes.half - 0.5) * ((1 - d) * (1 + d)).log()).exp()
+        rim = lunes.constant * ((lunes.half - 0.5) * (1 - d * d).log()).exp()
         removed = rim * ((1 - lunes.dimension) * shifted).exp() * ((kappa + d) / grown).derivative()
         capped = (lunes.dimension * shifted).exp() * (second - at.y.exp() * removed.integral())
         change = rim * (kappa.derivative() - (kappa + d) * slope) - lunes.dimension * slope * capped
