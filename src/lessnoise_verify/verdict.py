@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from lessnoise_verify import document
-from lessnoise_verify.certificate import Proof, check_release
+from lessnoise_verify.balls import ends
+from lessnoise_verify.certificate import Mechanism, Proof, check_release
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Refuted, Unreadable
 from lessnoise_verify.queries import texts
 from lessnoise_verify.signature import check_signature
@@ -68,6 +71,17 @@ def verify(
     except NotProved as error:
         return Verdict(_OF[type(error)], str(error), tuple(proof.proved), (), tuple(proof.skipped))
     return Verdict("proved", "", tuple(proof.proved), tuple(dict.fromkeys(proof.assumed)), tuple(proof.skipped))
+
+
+def enclosed_delta(mechanism: dict[str, Any], epsilon: float, digits: int = 12) -> tuple[Fraction, Fraction]:
+    """The ends of an enclosure of delta, for the description of a mechanism; digits are those that are wanted.
+
+    >>> laplace = {"name": "", "noise": {"kind": "laplace", "scale": 1.0}, "shape": [1], "claim": None}
+    >>> [float(end) for end in enclosed_delta({**laplace, "sensitivity": 1.0, "neighbours": "add/remove"}, 1.0)]
+    [0.0, 0.0]
+    """
+    found = Mechanism.read(Fields(mechanism, "mechanism")).delta(Fraction(epsilon), math.ceil(3.33 * digits) + 2)
+    return ends(found)
 
 
 def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
