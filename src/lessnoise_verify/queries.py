@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from lessnoise_verify.changes import RELATIONS, Changes, Moves, ball, counts
+from lessnoise_verify.changes import RELATIONS, Changes, Moves, ball, counts, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable, numbers
 
 if TYPE_CHECKING:
@@ -202,6 +202,10 @@ def _covers(kind: str, noise: Fields, case: Case, effect: Effect) -> bool:
 # The queries.
 
 
+def _moves(sizes: list[Fraction]) -> Moves:
+    return Moves.of((size, 1) for size in sizes)
+
+
 def _squares(moves: Moves) -> _Squares:
     return moves.squared_norm(1), moves.squared_norm(2), moves.squared_norm(math.inf)
 
@@ -211,9 +215,15 @@ def _largest(each: list[_Squares]) -> _Squares:
     return first, second, third
 
 
-def _box(moves: Moves, one_sided: bool = False) -> Changes:
-    """Every entry by at most its size."""
-    return Changes(_squares(moves), moves, moves, one_sided=one_sided)
+def _box(bounds: list[Fraction], one_sided: bool = False) -> Changes:
+    """Every entry by at most its bound, rounded up to a double, as a mechanism can state it."""
+    found = [float(bound) for bound in bounds]
+    up = [
+        end if Fraction(end) >= bound else math.nextafter(end, math.inf)
+        for end, bound in zip(found, bounds, strict=True)
+    ]
+    described = {"kind": "corner" if one_sided else "box", "bounds": up[0] if len(set(up)) == 1 else up}
+    return read_changes(Fields(described, "changes"), (len(up),), "")
 
 
 def _counted(rows: int, most: int, relation: str, size: int) -> Effect:
@@ -317,15 +327,16 @@ def _sum(given: Fields, unit: Unit, relation: str) -> _Asked:
     added, widths = [max(abs(low), abs(high)) for low, high in places], [high - low for low, high in places]
     kinds = [added] if relation == "add/remove" else [added, widths]
 
-    def moves(rows: int, sizes: list[int]) -> Moves:
-        return Moves.of((rows * size * step, 1) for size, step in zip(sizes, steps, strict=True))
+    def sizes(rows: int, of: list[int]) -> list[Fraction]:
+        return [rows * size * step for size, step in zip(of, steps, strict=True)]
 
-    above = [[_spaced(size) for size in sizes] for sizes in kinds]
+    above = [sizes(unit.rows, [_spaced(size) for size in each]) for each in kinds]
     if all(last >= first for first, last in zip(above[0], above[-1], strict=True)):
-        changes = _box(moves(unit.rows, above[-1]), relation == "add/remove" and all(low >= 0 for low, _ in bounds))
+        changes = _box(above[-1], relation == "add/remove" and all(low >= 0 for low, _ in bounds))
     else:
-        changes = Changes(_largest([_squares(moves(unit.rows, sizes)) for sizes in above]), None, None)
-    return names, (len(names),), Effect(changes, _largest([_squares(moves(unit.per_group, each)) for each in kinds]))
+        changes = Changes(_largest([_squares(_moves(each)) for each in above]), None, None)
+    least = _largest([_squares(_moves(sizes(unit.per_group, each))) for each in kinds])
+    return names, (len(names),), Effect(changes, least)
 
 
 def _mean(given: Fields, unit: Unit, relation: str) -> _Asked:
@@ -342,11 +353,11 @@ def _mean(given: Fields, unit: Unit, relation: str) -> _Asked:
     if public is not None:
         if relation != "replace" or unit.user:
             raise Refuted("a number of rows is public only where single rows are replaced.")
-        box = _box(Moves.of([(2, size)]))
+        box = _box([Fraction(2)] * size)
         return names, (size,), Effect(box, box.squares if apart else _squares(Moves.of([(1, size)])))
     added, share = Moves.of([(unit.rows, size + 1)]), Fraction(unit.per_group, unit.rows) ** 2
     both = _largest([_squares(added), _squares(Moves.of([(2 * unit.rows, size)]))])
-    changes = _box(added) if relation == "add/remove" else Changes(both, None, None)
+    changes = _box([Fraction(unit.rows)] * (size + 1)) if relation == "add/remove" else Changes(both, None, None)
     first, second, third = changes.squares if apart else _squares(added)
     return names, (size + 1,), Effect(changes, (share * first, share * second, share * third))
 

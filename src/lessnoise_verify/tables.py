@@ -56,6 +56,8 @@ def check_table(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
 
 def _read_words(given: Fields) -> None:
     """What is said for people, on which nothing rests."""
+    if "lessnoise" in given:
+        given.text("lessnoise")
     if given.take("engine") is not None:
         given.text("engine")
     texts(given, "rules")
