@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from lessnoise_verify.balls import ball as exact
+from lessnoise_verify.balls import shown
 from lessnoise_verify.changes import RELATIONS, Changes, Moves, ball, counts, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable, numbers
 
@@ -64,10 +66,10 @@ class Unit:
         rows = rows if groups is None or each is None else min(rows, groups * each)
         return cls(rows, min(rows, each or rows), min(rows, groups or rows), True)
 
-    @property
-    def least(self) -> _Squares:
-        """Squared norms that are reached where a row may change one number by 1."""
-        return Fraction(self.rows**2), Fraction(self.per_group**2), Fraction(self.per_group**2)
+    def least(self, groups: int) -> _Squares:
+        """Squared norms that are reached where each row may change one number of its group by 1."""
+        one = Fraction(self.per_group**2)
+        return Fraction(min(self.rows, groups * self.per_group) ** 2), one, one
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,11 @@ class Measure:
 
     def effect(self, groups: int, unit: Unit, relation: str) -> Effect:
         """What one unit changes of the numbers of all groups; a user counts once in a group of ``users``."""
-        size = groups * self.width
-        if self.whole:
-            users = self.kind == "users"
-            rows, most = (unit.groups, 1) if users else (unit.rows, unit.per_group)
-            return _counted(rows, most, relation, size)
-        return Effect(ball(unit.rows * self.radius(groups, relation), 1, size), unit.least)
+        size, once = groups * self.width, self.kind == "users"
+        if not self.whole:
+            return Effect(ball(unit.rows * self.radius(groups, relation), 1, size), unit.least(groups))
+        found = _counted(*((unit.groups, 1) if once else (unit.rows, unit.per_group)), relation, size)
+        return replace(found, least=(Fraction(1),) * 3 if once else unit.least(groups))
 
 
 def check_query(query: Fields, noise: Fields, case: Case) -> None:
@@ -160,8 +161,8 @@ def check_covers(noise: Fields, case: Case, effect: Effect) -> None:
         needed = effect.least[_ORDERS.index(order)]
         if needed > stated:
             raise Refuted(
-                f"one unit can change the answer by a norm of {math.sqrt(needed):.12g}, the mechanism hides "
-                f"{math.sqrt(stated):.12g}."
+                f"one unit can change the answer by a norm of {shown(exact(needed).sqrt())}, the mechanism hides "
+                f"{shown(exact(stated).sqrt())}."
             )
     raise NotCovered("it is not decided whether the noise is made for all that one unit can change of the answer.")
 
@@ -169,34 +170,32 @@ def check_covers(noise: Fields, case: Case, effect: Effect) -> None:
 def _covers(kind: str, noise: Fields, case: Case, effect: Effect) -> bool:
     """Whether delta of the mechanism's changes is at least that of all changes in the set of the effect.
 
-    Without a set the mechanism hides a ball of its norm, which must hold the set. The curves of radial laws, shells
-    and matrices depend on the largest l2 norm alone; those of measured sums on the largest l1 norm. With independent
-    entries of a log-concave law, a change whose sorted entries are larger, one by one, loses more: every coordinate is
-    a better pair for a test, and so is their product. For Laplace and geometric noise, delta also rises along
+    A ball of the mechanism, with or without a name, must hold the set; else both sets are the same. With independent
+    entries of a log-concave law, a change whose sorted entries are larger, one by one, loses more: every entry is a
+    better pair for a test, and so is their product. For Laplace and geometric noise delta also rises along
     majorization.
     """
-    mine, found, order = case.changes, effect.changes, NORMS.get(kind)
-    same = mine == found
-    if kind in _BODIES:  # entries have bounds of their own there, and their order is not kept: they must be equal
-        return same and found.dominant is not None and len(found.dominant.sizes) == 1
-    power = noise.number("p", 0.0) if kind in ("generalized-gaussian", "discrete-power") else Fraction(2)
-    if kind == "generalized-gaussian":  # an lp norm is at most the l1 norm
-        order = {True: 2, False: 1}[power == 2] if power >= 1 else None
-    if kind in ("measured", "hierarchy") and noise.choice("change", "any", "moved") == "moved":
-        hidden = case.sensitivity**2 if mine is None else min(case.sensitivity**2, mine.squared_norm(1))
-        return same or (effect.moved is not None and (2 * effect.moved) ** 2 <= hidden)
-    if mine is None:
-        fits = order is not None and found.squared_norm(order) <= case.sensitivity**2
-        return fits and (order != math.inf or found.one_sided)
-    if same:
+    mine, found, order, most = case.changes, effect.changes, NORMS.get(kind), case.sensitivity**2
+    if kind in _BODIES:  # the order of unequal entries, which matters there, is not compared
+        return mine == found and found.dominant is not None and len(found.dominant.sizes) == 1
+    if mine == found:
         return True
-    if kind in ("radial", "shells", "matrix-gaussian", "measured", "hierarchy"):
-        return order is not None and found.squared_norm(order) <= mine.squared_norm(order)
+    if kind in ("measured", "hierarchy") and noise.choice("change", "any", "moved") == "moved":
+        return mine is None and effect.moved is not None and (2 * effect.moved) ** 2 <= most
+    power = noise.number("p", 0.0) if kind in ("generalized-gaussian", "discrete-power") else Fraction(0)
+    if kind == "generalized-gaussian":  # an lp norm is at most the l1 norm
+        order = None if power < 1 else 2 if power == 2 else 1
+    if mine is None:
+        fits = order is not None and found.squared_norm(order) <= most
+        return fits and (order != math.inf or found.one_sided)
+    if any(
+        mine == ball(case.sensitivity, each, case.dimension) and found.squared_norm(each) <= most for each in _ORDERS
+    ):
+        return True
     if kind == "laplace" or (kind == "geometric" and noise.number("tail", 0.0) == 0):
         return mine.majorant is not None and found.majorant is not None and mine.majorant.majorizes(found.majorant)
-    one, other = mine.dominant, found.dominant
-    log_concave = kind == "discrete-gaussian" or (kind in ("discrete-power", "generalized-gaussian") and power >= 1)
-    return log_concave and one is not None and other is not None and one.dominates(other)
+    log_concave = kind == "discrete-gaussian" or power >= 1
+    return log_concave and bool(mine.dominant and found.dominant and mine.dominant.dominates(found.dominant))
 
 
 # The queries.
@@ -501,7 +500,7 @@ def _grouped(given: Fields, unit: Unit, relation: str) -> _Asked:
     shape = (groups, sum(one.width for one in measures))
     radius = unit.rows * sum((one.radius(groups, relation) for one in measures), Fraction(0))
     changes = replace(ball(radius, 1, math.prod(shape)), whole=all(one.whole for one in measures))
-    return columns, shape, Effect(changes, unit.least)
+    return columns, shape, Effect(changes, unit.least(groups))
 
 
 _QUERIES: Final[dict[str, Callable[[Fields, Unit, str], _Asked]]] = {

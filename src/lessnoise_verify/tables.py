@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -80,25 +81,31 @@ def _checked(release: Fields, proof: Proof) -> tuple[Mechanism, Stated]:
 def _check_changes(mechanisms: list[Mechanism], measures: list[Measure], groups: int, unit: Unit) -> None:
     """Each measure has one release, in order; quantiles are chosen first, and rows are counted around them after that.
 
-    With private keys (no groups) a release says itself for how many groups it is.
+    With private keys (no groups) a release says itself for how many groups it is, and units that count once in a group
+    get noise that ends.
     """
-    left = list(mechanisms)
+    left, ended = list(mechanisms), groups > 0
     for measure in measures:
-        chosen = measure.kind == "cells" and bool(left) and left[0].noise.text("kind") == "quantile-choice"
-        for part in range(1 + chosen):
+        widths = [measure.width]
+        if measure.kind == "cells" and left and left[0].noise.text("kind") == "quantile-choice":
+            widths.append(0)  # other cells, as many as there are numbers
+        for given in widths:
             if not left:
                 raise Refuted("there are fewer releases than the measures of the query need.")
             mechanism = left.pop(0)
             size = mechanism.case.dimension
-            width = size // groups if chosen and part and groups else measure.width  # other cells of the same rows
-            if chosen and part and not groups:
-                width = 1
+            width = given or max(size // max(groups, 1), 1)
             if size % width or (groups and size != groups * width):
                 raise Refuted(f"a release of {size} numbers is none of {width} numbers for each group.")
             effect = replace(measure, width=width).effect(size // width, unit, mechanism.case.relation)
             check_covers(mechanism.noise, mechanism.case, effect)
+            once = effect.changes.whole and effect.changes.squared_norm(math.inf) == 1
+            ends_there = mechanism.noise.text("kind") == "geometric" and mechanism.noise.number("tail", 0.0) > 0
+            ended |= once and ends_there
     if left:
         raise Refuted("there are more releases than the measures of the query need.")
+    if not ended:
+        raise NotCovered("keys are private, but no number of units has noise that ends.")
 
 
 def _check_total(done: _Done, stated: Stated, proof: Proof) -> None:
