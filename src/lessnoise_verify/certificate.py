@@ -14,6 +14,7 @@ from lessnoise_verify.balls import ball, ends, refined, shown
 from lessnoise_verify.changes import RELATIONS, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
 from lessnoise_verify.laws import Case
+from lessnoise_verify.queries import NORMS, check_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,17 +188,16 @@ def _check_claim(mechanism: Mechanism, holds: object, proof: Proof) -> None:
 
 
 def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) -> None:
-    """What one individual can change: as stated, or as it follows from a query."""
-    from lessnoise_verify.queries import check_query
-
-    changes, case = mechanism.case.changes, mechanism.case
+    """What one individual can change: as stated, or as it follows from a query; the sensitivity is that of the set."""
+    case, order = mechanism.case, NORMS.get(mechanism.noise.text("kind"))
+    if case.changes is not None and order is not None and case.sensitivity**2 < case.changes.squared_norm(order):
+        raise Refuted(f"sensitivity = {float(case.sensitivity):.12g} is below the largest norm of the stated changes.")
     if query is None:
         proof.assumed.append(STATED)
         return
     check_query(query, mechanism.noise, case)
     proof.proved.append("the noise is made for all that one unit can change of the stated query's answer")
     proof.assumed.append(OF_QUERY)
-    del changes
 
 
 def _check_value(given: Fields, mechanism: Mechanism, proof: Proof, value: BinaryIO | None) -> None:

@@ -12,7 +12,9 @@ from lessnoise_verify import document
 from lessnoise_verify.balls import ends
 from lessnoise_verify.certificate import Mechanism, Proof, check_release
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Refuted, Unreadable
+from lessnoise_verify.queries import texts
 from lessnoise_verify.signature import check_signature
+from lessnoise_verify.tables import check_table
 from lessnoise_verify.values import digest
 
 CODES: Final = {"proved": 0, "refuted": 1, "unreadable": 2, "not covered": 3}
@@ -83,12 +85,18 @@ def enclosed_delta(mechanism: dict[str, Any], epsilon: float, digits: int = 12) 
 
 
 def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
-    schema = given.take("schema")
+    table = "releases" in given
+    schema = given.take("schema", 1) if table else given.take("schema")  # tables of version 1 do not say it
     if type(schema) is not int or schema not in (1, 2):
         raise Unreadable("the schema is neither 1 nor 2.")
     if schema == 2:
-        given.choice("kind", "release")
+        given.choice("kind", "table" if table else "release")
+    if table:
+        check_table(given, proof, value)
+        return
     check_release(given, proof, value)
+    if "postprocess" in given:  # what was done to the value after its release
+        texts(given, "postprocess")
 
 
 def _check_files(given: Fields, proof: Proof, folder: Path | None) -> None:
