@@ -89,6 +89,10 @@ class Changes:
     one_sided: bool = False
     """No change has entries of both signs."""
     relation: str | None = None
+    side: Fraction | None = None
+    """No change adds more in all than this, nor takes away more; None: it is not known."""
+    alone: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    """So much may change in any cell alone; so much may leave any cell and enter any other."""
 
     def squared_norm(self, order: float) -> Fraction:
         """The square of the largest norm of order 1, 2 or infinity."""
@@ -99,7 +103,8 @@ class Changes:
         first, second, third = (square * factor**2 for square in self.squares)
         top, each = (one and one.scaled(factor) for one in (self.majorant, self.dominant))
         whole = self.whole and factor.denominator == 1
-        return Changes((first, second, third), top, each, whole, self.one_sided, self.relation)
+        side, alone = self.side and self.side * factor, (self.alone[0] * factor, self.alone[1] * factor)
+        return Changes((first, second, third), top, each, whole, self.one_sided, self.relation, side, alone)
 
 
 def read_changes(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -117,7 +122,8 @@ def ball(radius: Fraction, order: float, dimension: int) -> Changes:
     square, m = radius**2, dimension
     alone, everywhere = Moves.of([(radius, 1)]), Moves.of([(radius, m)])
     if order == 1 or m == 1:
-        return Changes((square, square, square), alone, alone if m == 1 else None)
+        reach = (radius, radius / 2 if m > 1 else Fraction(0))
+        return Changes((square, square, square), alone, alone if m == 1 else None, side=radius, alone=reach)
     if order == 2:
         return Changes((square * m, square, square), None, None)
     return Changes((square * m**2, square * m, square), everywhere, everywhere)
@@ -153,7 +159,9 @@ def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Ch
         alike = [(min(most, rows // -(-n // sides)), 1) for n in range(1, spread + 1)] if known else []
         above = top if known and top.dominates(Moves.of(alike)) else None
     squares = (Fraction(first**2), Fraction(second), Fraction(min(most, rows) ** 2))
-    return Changes(squares, top, above, whole=True, one_sided=sides == 1, relation=relation)
+    single = Fraction(min(most, rows))
+    side, reach = Fraction(packed(dimension)[0]), (single, single if sides == 2 and dimension > 1 else Fraction(0))
+    return Changes(squares, top, above, True, sides == 1, relation, side, reach)
 
 
 def _read_ball(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -219,7 +227,10 @@ def _joined(sets: list[Changes], whole: bool, one_sided: bool, relation: str | N
     first, second, third = (max(one.squares[i] for one in sets) for i in range(3))
     top = _above([one.majorant for one in sets], Moves.majorizes)
     each = _above([one.dominant for one in sets], Moves.dominates)
-    return Changes((first, second, third), top, each, whole, one_sided, relation)
+    sides = [one.side for one in sets if one.side is not None]
+    side = max(sides) if len(sides) == len(sets) else None
+    alone = (max(one.alone[0] for one in sets), max(one.alone[1] for one in sets))
+    return Changes((first, second, third), top, each, whole, one_sided, relation, side, alone)
 
 
 def _above(moves: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> Moves | None:
