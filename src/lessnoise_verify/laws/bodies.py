@@ -33,6 +33,7 @@ MOST_STEPS: Final = 10**5
 _MOST_EVALUATIONS: Final = 60_000
 _MOST_STRETCHES: Final = 2000
 _HIGHEST: Final = 1024  # bits
+_SMALLEST: Final = 1200  # delta below 2^-1200, which no double holds, is only bounded
 
 
 def _size(noise: Fields, case: Case) -> tuple[str, Fraction, Fraction]:
@@ -105,7 +106,7 @@ def repeated(compute: Callable[[], arb], bits: int) -> arb:
     while True:
         with working(precision):
             found = compute()
-        if accurate(found, bits) or precision >= _HIGHEST:
+        if accurate(found, bits) or found < arb(2) ** -_SMALLEST or precision >= _HIGHEST:
             return found
         precision *= 2
 
@@ -173,6 +174,8 @@ def gamma_mean(k: Fraction, p: Fraction, pieces: list[Piece], bits: int, cost: i
     for (_, low, _), (high, _, _) in zip(pieces, pieces[1:], strict=False):
         total += arb(0).union((high - low) * (norm + order * high.log() - (low**power if low > 0 else 0)).exp())
     start, step = pieces[0][0], 4 * shape.sqrt().max(arb(1))
+    if start**power > shape and beyond(start) < arb(2) ** -_SMALLEST:
+        return arb(0).union(arb(2) ** -_SMALLEST)
     low = high = start.max((shape ** (1 / power)).mid()).mid()
     for _ in range(_MOST_STRETCHES):
         following = ((high**power + step) ** (1 / power)).mid()
