@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessnoise_verify import document
+from lessnoise_verify.bounds import check_bound
 from lessnoise_verify.certificate import Proof, check_release
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Refuted, Unreadable
 
@@ -52,5 +53,7 @@ def verify(certificate: bytes, value: bytes | None = None, public_key: bytes | N
 def _check(given: Fields, proof: Proof, value: bytes | None) -> None:
     if given.take("schema") not in (1, 2) or type(given.take("schema")) is not int:
         raise Unreadable("the schema is neither 1 nor 2.")
+    if given.take("kind", None) == "lower-bound":
+        return check_bound(given, proof)
     check_release(given, proof, value)
     given.end()
