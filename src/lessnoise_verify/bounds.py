@@ -86,9 +86,7 @@ def _refute(per_entry: Fraction, epsilon: Fraction, delta: Fraction) -> None:
 
 
 def _short_of(question: Question, found: arb) -> NotCovered:
-    return NotCovered(
-        f"the tests prove only {shown(found)}, in units of the shift; {float(question.value):.12g} is stated."
-    )
+    return NotCovered(f"the tests prove only {shown(found)}, in units of the shift; {float(question.value):.12g} is stated.")
 
 
 def _scalar(given: Fields, question: Question) -> None:

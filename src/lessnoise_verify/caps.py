@@ -80,7 +80,7 @@ class _Tests:
         nodes, levels = self.nodes, self.levels
         if len(nodes) < 2 or nodes[0] != 0.0 or any(b <= a for a, b in zip(nodes, nodes[1:], strict=False)):
             raise Unreadable(f"{given.name}.nodes do not grow from 0.")
-        if not levels or not levels[0] > 0.0 or levels[-1] >= 1.0 or sorted(set(levels)) != levels:
+        if not levels or not 0.0 < levels[0] or levels[-1] >= 1.0 or sorted(set(levels)) != levels:
             raise Unreadable(f"{given.name}.levels do not grow between 0 and 1.")
         self.a = [arb(node) for node in nodes]
         self.z = [node * node for node in self.a]
@@ -273,9 +273,7 @@ def caps_exceed(given: Fields, dimension: int, epsilon: Fraction, delta: arb, va
         for point in (one, two):
             if not point.value >= level:
                 found = ball(tests.scale) * (point.value - tests.spent * delta)
-                raise NotCovered(
-                    f"the tests prove at most {shown(found)} for shifts of length 1; {float(value):.12g} is stated."
-                )
+                raise NotCovered(f"the tests prove at most {shown(found)} for shifts of length 1; {float(value):.12g} is stated.")
         low = tests.least(one, two)
         if low is None or not low >= level:
             middle = 0.5 * (one.radius + two.radius)

@@ -116,7 +116,7 @@ def _residue(plus: int, count: int) -> arb_poly:
         series *= fmpq_poly([-half, 1]) ** (count - plus - 1)
         known: Iterable[fmpq] = (series[k] for k in range(count))
     else:  # 1/(t - 1/2) = -2 (1 + 2 t + 4 t^2 + ...)
-        sums = itertools.accumulate(series[k] / fmpq(2) ** k for k in range(count))
+        sums = itertools.accumulate((series[k] / fmpq(2) ** k for k in range(count)))
         known = (-2 * fmpq(2) ** k * partial for k, partial in enumerate(sums))
     terms = [arb(c) / arb.fac_ui(count - 1 - k) for k, c in enumerate(known)]
     return arb_poly(terms[::-1])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flint import arb, arb_series, ctx
 
@@ -108,9 +108,7 @@ class Lunes:
         elif exponent > 1.5 * ctx.prec + 20:
             series = self._enveloped(1 / square - 1)
         else:
-            with working(
-                ctx.prec + 20 + int(float(exponent.upper()))
-            ):  # C(x) = 1/2 - c x (1 - x^2)^((M+1)/2) 2F1(1, M/2+1; 3/2; x^2)
+            with working(ctx.prec + 20 + int(float(exponent.upper()))):  # C(x) = 1/2 - c x (1 - x^2)^((M+1)/2) 2F1(1, M/2+1; 3/2; x^2)
                 power = ((self.half + 0.5) * (-square).log1p()).exp()
                 return 0.5 - self.constant * x * power * square.hypgeom_2f1(1, self.half + 1, 1.5)
         return self.constant * ((self.half + 0.5) * (-square).log1p()).exp() / (2 * self.half + 1) / x * series

@@ -86,9 +86,7 @@ def _sliced(
     return total
 
 
-def _heights(
-    edges: list[Fraction], masses: list[Fraction], volumes: list[arb], dimension: arb
-) -> tuple[list[arb], arb]:
+def _heights(edges: list[Fraction], masses: list[Fraction], volumes: list[arb], dimension: arb) -> tuple[list[arb], arb]:
     """Heights that do not rise, and by which logarithm at most the true ones lie above them."""
     heights: list[arb] = []
     rise, total = arb(0), sum(masses)
