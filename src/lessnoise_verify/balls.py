@@ -32,8 +32,14 @@ def ball(value: Fraction | float) -> arb:
 
 
 def between(low: arb, high: arb) -> arb:
-    """The ball around all numbers between two, which are enclosed themselves."""
-    return low.union(high)
+    """The ball around all numbers between two, which are enclosed themselves.
+
+    A radius has 30 bits only: it is rounded up such that the upper end, which counts most, stays where it is.
+    """
+    with working(512):
+        bottom, top = low.lower().min(high.lower()), high.upper().max(low.upper())
+        radius = arb(0, ((top - bottom) / 2).upper()).rad()
+        return (top - radius) + arb(0, radius)
 
 
 def accurate(value: arb, bits: int) -> bool:
@@ -61,7 +67,8 @@ def probability(value: arb) -> arb:
     """What is known to be a probability, cut to [0, 1]."""
     if not value.is_finite():
         return arb(0).union(arb(1))
-    return value.max(arb(0)).min(arb(1))
+    cut = value.max(arb(0)).min(arb(1))
+    return cut if cut.upper() <= value.upper() else value  # if rounding its radius made it larger
 
 
 def ends(value: arb) -> tuple[Fraction, Fraction]:
