@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from flint import arb, ctx, fmpq
 
+from lessnoise_verify.document import NotCovered
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HIGHEST_PRECISION = 4096  # bits
+_LARGEST_EXPONENT = 10**5
 
 
 @contextlib.contextmanager
@@ -72,12 +75,17 @@ def probability(value: arb) -> arb:
 
 
 def ends(value: arb) -> tuple[Fraction, Fraction]:
-    """The ends of a ball as exact fractions."""
-    return _exact(value.lower()), _exact(value.upper())
+    """The ends of a ball as exact fractions; those next to 0 are rounded outwards, to 0 or to +-2^-100000."""
+    return _outwards(value.lower(), -1), _outwards(value.upper(), 1)
 
 
-def _exact(value: arb) -> Fraction:
+def _outwards(value: arb, side: int) -> Fraction:
     mantissa, exponent = (int(part) for part in value.man_exp())
+    size = exponent + mantissa.bit_length()
+    if size > _LARGEST_EXPONENT:
+        raise NotCovered("a number is too large to be written down.")
+    if mantissa and size < -_LARGEST_EXPONENT:
+        return Fraction(side, 2**_LARGEST_EXPONENT) if (mantissa > 0) == (side > 0) else Fraction(0)
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 

@@ -92,8 +92,9 @@ class Strategy:
         """Of an entry, or of its square."""
         return Fraction(1, 2 ** (-order * self.exponent))
 
-    def moves(self, sizes: Iterable[int]) -> Moves:
+    def moves(self, sizes: Sizes) -> Moves:
         """A change of the answers, from the entries of a column."""
+        _check_few(5 * len(sizes))
         return Moves.of((size * self.unit(), 1) for size in sizes)
 
     def _columns(self, most: int) -> list[Column] | None:
@@ -462,7 +463,7 @@ class Residuals(Strategy):
             raise NotCovered("residual tables of so extreme weights or sizes are not covered.")
         self.sets, self.weights, self._few = sets, weights, self.cells * self.rows <= 10 * _MOST_SIZES
         self._scales: list[list[float]] = []
-        for each, weight in zip(sets, weights, strict=True) if self.rows <= _MOST_ENTRIES else ():
+        for each, weight in zip(sets, weights, strict=True) if self.rows <= _MOST_SIZES else ():
             scales = [1.0]  # products of doubles in this order, each correctly rounded
             for i in each:
                 own = [1.0 / math.sqrt(k * (k + 1.0)) for k in range(1, sizes[i])]

@@ -479,7 +479,9 @@ def _worst_shift(variance: Fraction, budget: int, dimension: int, epsilon: Fract
     """
     lowest = shift_delta([(math.isqrt(budget), 1)], variance, epsilon, bits)
     if budget <= 32:
-        shifts = [tuple((entry, shift.count(entry)) for entry in set(shift)) for shift in maximal_shifts(budget, dimension)]
+        shifts = [
+            tuple((entry, shift.count(entry)) for entry in set(shift)) for shift in maximal_shifts(budget, dimension)
+        ]
         return functools.reduce(arb.max, [shift_delta(list(one), variance, epsilon, bits) for one in shifts], lowest)
     ripple = _ripple(variance, budget)
     if dimension >= budget and budget <= 10**12:
