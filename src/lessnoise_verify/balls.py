@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from flint import arb, ctx, fmpq
 
+from lessnoise_verify.document import NotCovered
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HIGHEST_PRECISION = 4096  # bits
+_LARGEST_EXPONENT = 10**5
 
 
 @contextlib.contextmanager
@@ -32,8 +35,14 @@ def ball(value: Fraction | float) -> arb:
 
 
 def between(low: arb, high: arb) -> arb:
-    """The ball around all numbers between two, which are enclosed themselves."""
-    return low.union(high)
+    """The ball around all numbers between two, which are enclosed themselves.
+
+    A radius has 30 bits only: it is rounded up such that the upper end, which counts most, stays where it is.
+    """
+    with working(512):
+        bottom, top = low.lower().min(high.lower()), high.upper().max(low.upper())
+        radius = arb(0, ((top - bottom) / 2).upper()).rad()
+        return (top - radius) + arb(0, radius)
 
 
 def accurate(value: arb, bits: int) -> bool:
@@ -61,16 +70,22 @@ def probability(value: arb) -> arb:
     """What is known to be a probability, cut to [0, 1]."""
     if not value.is_finite():
         return arb(0).union(arb(1))
-    return value.max(arb(0)).min(arb(1))
+    cut = value.max(arb(0)).min(arb(1))
+    return cut if cut.upper() <= value.upper() else value  # if rounding its radius made it larger
 
 
 def ends(value: arb) -> tuple[Fraction, Fraction]:
-    """The ends of a ball as exact fractions."""
-    return _exact(value.lower()), _exact(value.upper())
+    """The ends of a ball as exact fractions; those next to 0 are rounded outwards, to 0 or to +-2^-100000."""
+    return _outwards(value.lower(), -1), _outwards(value.upper(), 1)
 
 
-def _exact(value: arb) -> Fraction:
+def _outwards(value: arb, side: int) -> Fraction:
     mantissa, exponent = (int(part) for part in value.man_exp())
+    size = exponent + mantissa.bit_length()
+    if size > _LARGEST_EXPONENT:
+        raise NotCovered("a number is too large to be written down.")
+    if mantissa and size < -_LARGEST_EXPONENT:
+        return Fraction(side, 2**_LARGEST_EXPONENT) if (mantissa > 0) == (side > 0) else Fraction(0)
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 

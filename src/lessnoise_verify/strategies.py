@@ -92,29 +92,40 @@ class Strategy:
         """Of an entry, or of its square."""
         return Fraction(1, 2 ** (-order * self.exponent))
 
-    def moves(self, sizes: Iterable[int]) -> Moves:
+    def moves(self, sizes: Sizes) -> Moves:
         """A change of the answers, from the entries of a column."""
+        _check_few(5 * len(sizes))
         return Moves.of((size * self.unit(), 1) for size in sizes)
+
+    def _columns(self, most: int) -> list[Column] | None:
+        """All columns, if there are at most so many entries, or fewer very long ones."""
+        found: list[Column] = []
+        for cell in range(self.cells if self.cells <= _GRAM_CELLS else 0):
+            found.append(self.column(cell))
+            longest = max((abs(entry).bit_length() for entry in found[-1].values()), default=0)
+            most -= len(found[-1]) * (1 + longest // _GRAM_BITS)
+            if most < 0:
+                return None
+        return found or None
 
     def pairs(self) -> tuple[list[Sizes], bool]:
         """Differences of columns; and whether all are there."""
+        columns = self._columns(_MOST_STEPS // self.cells)
+        if columns is not None:
+            return list({_difference(*two) for two in itertools.combinations(columns, 2)}), True
         places = sorted({round(share / (_PLACES - 1) * (self.cells - 1)) for share in range(_PLACES)})
-        if self.cells <= _GRAM_CELLS and self.cells**2 * len(self.column(0)) <= _MOST_STEPS:
-            places = list(range(self.cells))
         try:
             columns = [self.column(place) for place in places]
         except NotCovered:  # too long
             return [], False
-        found = {_sorted_difference(*two) for two in itertools.combinations(columns, 2)}
-        return list(found), len(places) == self.cells
+        return [_difference(*two) for two in itertools.combinations(columns, 2)], False
 
     def apart(self, order: int) -> Ends:
         """Ends of the largest l1 distance of two columns, or of the square of their l2 distance."""
-        if order == 2 and self.cells <= _GRAM_CELLS and self.cells * self.rows <= _MOST_STEPS:
-            columns = [self.column(cell) for cell in range(self.cells)]
-            if max(_power(column.values(), 1) for column in columns).bit_length() <= _GRAM_BITS:
-                found = _largest_distance(columns) * self.unit(2)
-                return found, found
+        columns = self._columns(_MOST_STEPS) if order == 2 else None
+        if columns is not None:
+            found = _largest_distance(columns) * self.unit(2)
+            return found, found
         pairs, complete = self.pairs()
         least = max((_power(each, order) for each in pairs), default=0) * self.unit(order)
         return least, least if complete else self.furthest(order)
@@ -144,7 +155,7 @@ def _sorted(entries: Iterable[int]) -> Sizes:
     return tuple(sorted((abs(entry) for entry in entries if entry), reverse=True))
 
 
-def _sorted_difference(one: Column, other: Column) -> Sizes:
+def _difference(one: Column, other: Column) -> Sizes:
     return _sorted(one.get(row, 0) - other.get(row, 0) for row in one.keys() | other.keys())
 
 
@@ -452,7 +463,7 @@ class Residuals(Strategy):
             raise NotCovered("residual tables of so extreme weights or sizes are not covered.")
         self.sets, self.weights, self._few = sets, weights, self.cells * self.rows <= 10 * _MOST_SIZES
         self._scales: list[list[float]] = []
-        for each, weight in zip(sets, weights, strict=True) if self.rows <= _MOST_ENTRIES else ():
+        for each, weight in zip(sets, weights, strict=True) if self.rows <= _MOST_SIZES else ():
             scales = [1.0]  # products of doubles in this order, each correctly rounded
             for i in each:
                 own = [1.0 / math.sqrt(k * (k + 1.0)) for k in range(1, sizes[i])]

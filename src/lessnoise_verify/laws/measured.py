@@ -13,7 +13,10 @@ of its middle less far against another one, and the overlap of the two grows.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import operator
+import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -27,13 +30,14 @@ from lessnoise_verify.laws.gaussian import gaussian_delta
 from lessnoise_verify.laws.integers import geometric_moves_delta
 from lessnoise_verify.laws.laplace import laplace_moves_delta
 from lessnoise_verify.laws.registry import Case, law
-from lessnoise_verify.strategies import Alike, Strategy, read_shape, read_strategy
+from lessnoise_verify.strategies import Alike, Sizes, Strategy, read_shape, read_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_MOVES: Final = 24  # whose delta is computed; of more, a few and one that majorizes all
-_FEW: Final = 3
+_MOST_MOVES: Final = 64  # whose delta is computed; of more, a few and one that majorizes all
+_FEW: Final = 2
+_SECONDS: Final = 8.0
 
 
 @dataclass(frozen=True)
@@ -97,33 +101,56 @@ def moves_delta(strategy: Strategy, reach: Reach, delta: Callable[[list[Moves]],
 
     ``convex``: the noise is continuous, so that it is enough to have all corners; else one must majorize all.
     """
-    columns, pairs = _listed(strategy), strategy.pairs() if reach.of_pairs else ([], True)
-    parts = [strategy.moves(each) for each in pairs[0]] if len(pairs[0]) <= 10 * _MOST_MOVES else []
-    there = [each.scaled(reach.alone) for each in columns or _some(strategy)] if reach.alone else []
-    there += [each.scaled(reach.paired) for each in parts] if reach.paired else []
-    above: list[Moves] = []
-    if columns is not None and (convex or len(columns) == 1) and not reach.moved:
-        above = columns
-    elif columns is not None and convex and pairs[1] and len(parts) == len(pairs[0]):
-        above = columns + parts
-    above = _highest([each.scaled(reach.total) for each in above])
-    if not above or len(above) > _MOST_MOVES:
-        above = [_majorant(strategy, reach)]
-    there = _highest(there)
-    if set(above) == set(there):
-        return delta(above)
-    low = delta(sorted(there, key=lambda each: each.squared_norm(2))[-_FEW:]) if there else arb(0)
-    return between(low, delta(above))
+    kinds, (pairs, complete) = strategy.kinds(strategy.cells), strategy.pairs() if reach.of_pairs else ([], True)
+    columns = list(kinds or (_sizes(strategy, cell) for cell in {0, strategy.cells // 2, strategy.cells - 1}))
+    corners = _highest(columns + pairs if reach.moved else columns)
+    exact = reach.total == reach.alone and (not reach.moved or reach.total == reach.paired)
+    listed = kinds is not None and complete and len(corners) <= _MOST_MOVES
+    low, high = arb(0), None
+    if listed and (convex or (len(corners) == 1 and not reach.moved)):
+        found, all_done = _largest([strategy.moves(each).scaled(reach.total) for each in corners], delta)
+        low, high = found if exact else low, found if all_done else None
+        if exact and all_done:
+            return found
+    if high is None or not exact:
+        there = [strategy.moves(each).scaled(reach.alone) for each in _worst(columns) if reach.alone]
+        there += [strategy.moves(each).scaled(reach.paired) for each in _worst(pairs) if reach.paired]
+        low = low.max(_largest(there, delta)[0])
+    return between(low, delta([_majorant(strategy, reach)]) if high is None else high)
 
 
-def _listed(strategy: Strategy) -> list[Moves] | None:
-    found = strategy.kinds(strategy.cells)
-    return None if found is None or len(found) > 20 * _MOST_MOVES else [strategy.moves(each) for each in found]
+def _largest(moves: list[Moves], delta: Callable[[list[Moves]], arb]) -> tuple[arb, bool]:
+    """The largest delta of some moves, and whether there was time for all."""
+    until, found = time.monotonic() + _SECONDS, arb(0)
+    for one in moves:
+        if time.monotonic() > until:
+            return found, False
+        found = found.max(delta([one]))
+    return found, True
 
 
-def _some(strategy: Strategy) -> list[Moves]:
-    """A few columns of many."""
-    return [strategy.moves(strategy.column(cell).values()) for cell in {0, strategy.cells // 2, strategy.cells - 1}]
+def _sizes(strategy: Strategy, cell: int) -> Sizes:
+    return tuple(sorted(map(abs, strategy.column(cell).values()), reverse=True))
+
+
+def _highest(corners: list[Sizes]) -> list[Sizes]:
+    """Without those that another one majorizes; some of them, if they are too many."""
+    found: list[list[int]] = []
+    kept: list[Sizes] = []
+    for sizes in sorted(set(corners), key=lambda each: (sum(each), each), reverse=True):
+        sums = list(itertools.accumulate(sizes))
+        if not any(all(map(operator.ge, other + other[-1:] * (len(sums) - len(other)), sums)) for other in found):
+            found.append(sums)
+            kept.append(sizes)
+        if len(kept) > _MOST_MOVES:
+            break
+    return kept
+
+
+def _worst(corners: list[Sizes]) -> list[Sizes]:
+    """A few that are about the worst: of the largest l1 norm, and of the largest l2 norm."""
+    by_sum = sorted(corners, key=lambda each: (sum(each), each))[-1:]
+    return by_sum + sorted(corners, key=lambda each: sum(size * size for size in each))[-_FEW:]
 
 
 def _majorant(strategy: Strategy, reach: Reach) -> Moves:
@@ -138,17 +165,6 @@ def _majorant(strategy: Strategy, reach: Reach) -> Moves:
     if strategy.nonnegative:
         return Moves.of((size, 2 * count) for size, count in above.sizes)
     return above.scaled(Fraction(2))
-
-
-def _highest(moves: list[Moves]) -> list[Moves]:
-    """Without those that another one majorizes."""
-    found: list[Moves] = []
-    for one in sorted(set(moves), key=lambda each: (each.squared_norm(1), each.squared_norm(2)), reverse=True):
-        if not any(other.majorizes(one) for other in found):
-            found.append(one)
-        if len(found) > 4 * _MOST_MOVES:
-            return found
-    return found
 
 
 def laplace_delta(strategy: Strategy, reach: Reach, scale: Fraction, epsilon: Fraction, bits: int) -> arb:
