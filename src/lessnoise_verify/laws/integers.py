@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from flint import arb, arb_poly, arb_series, ctx
 
-from lessnoise_verify.balls import accurate, ball, between, refined, working
+from lessnoise_verify.balls import accurate, ball, between, probability, refined, working
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered
 from lessnoise_verify.laws.gaussian import gaussian_delta
@@ -51,24 +51,25 @@ def geometric(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     As for Laplace noise, the change that majorizes all others is the worst, and one entry in an l1 ball: along the
     diagonals x + y and x - y of two entries a diamond of the lattice is, for each parity, a product of intervals.
     """
+    rate, tail, moves = geometric_case(noise, case)
+    if moves is not None:
+        return geometric_moves_delta([moves], rate, tail, epsilon, bits)
+    assert case.changes is not None
+    first, third = (math.isqrt(math.floor(case.changes.squared_norm(order))) for order in (1, math.inf))
+    inside, above = (geometric_moves_delta([Moves.of([(n, 1)])], rate, tail, epsilon, bits) for n in (third, first))
+    return between(inside, above)
+
+
+def geometric_case(noise: Fields, case: Case) -> tuple[Fraction, Fraction, Moves | None]:
+    """The rate, the tail, and the worst change, if there is one."""
     rate, tail = noise.positive("rate", 700.0), noise.number("tail", 0.0, 1.0) if "tail" in noise else Fraction(0)
     noise.take("tail", None)
     if case.changes is None:
-        change = largest_change(case.sensitivity)
-        moves = Moves.of([(change, 1)])
-    elif not case.changes.whole:
-        raise NotCovered("geometric noise is for changes by whole numbers.")
-    else:
-        known = case.changes.dominant if tail else case.changes.majorant
-        first = case.changes.squared_norm(1)
-        if known is None and (tail or math.isqrt(first.numerator) ** 2 != first):
-            raise NotCovered("no change of the set is the worst for geometric noise.")
-        moves = Moves.of([(math.isqrt(first.numerator), 1)]) if known is None else known
-        if known is None:  # not in the set, perhaps: an entry of it alone is
-            above = geometric_moves_delta([moves], rate, tail, epsilon, bits)
-            largest = math.isqrt(case.changes.squared_norm(math.inf).numerator)
-            return between(geometric_moves_delta([Moves.of([(largest, 1)])], rate, tail, epsilon, bits), above)
-    return geometric_moves_delta([moves], rate, tail, epsilon, bits)
+        return rate, tail, Moves.of([(largest_change(case.sensitivity), 1)])
+    moves = case.changes.dominant if tail else case.changes.majorant
+    if not case.changes.whole or (tail and moves is None):
+        raise NotCovered("geometric noise is for whole changes, with a tail only if one is above all others.")
+    return rate, tail, moves
 
 
 def geometric_moves_delta(moves: list[Moves], rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -101,7 +102,7 @@ def geometric_curve(rate: Fraction, change: int) -> Curve:
         guess = (x / ball(rate) - change) / 2
         if not guess.rad() < 0.25:
             return arb(0).union(arb(1))
-        middle = min(int(guess.mid().floor().unique_fmpz()) + 1, 0)
+        middle = min(_whole(guess.mid().floor()) + 1, 0)
         near = [max(middle + step, -change) for step in (-1, 0, 1) if middle + step <= 0]
         return functools.reduce(arb.max, [survival(k) - x.exp() * survival(k + change) for k in near], arb(0))
 
@@ -152,10 +153,9 @@ def _tosses(count: int, rate: Fraction, epsilon: Fraction) -> arb:
     From its largest term on, terms fall at least as the ratio of the last two; the rest is a geometric series.
     """
     r = ball(-rate).exp()
-    found, largest, b = arb(0), arb(0), math.floor((epsilon / rate + count) / 2) + 1
-    b = max(b, 0)
+    found, b = arb(0), max(math.floor((epsilon / rate + count) / 2) + 1, 0)
     top, low = ball(Fraction(count + 1)), ball(Fraction(b + 1))
-    mass = (top.lgamma() - low.lgamma() - (top - b).lgamma() - rate_log(r, count) - ball(rate * (count - b))).exp()
+    mass = (top.lgamma() - low.lgamma() - (top - b).lgamma() - count * r.log1p() - ball(rate * (count - b))).exp()
     for _ in range(_MOST_TERMS):
         found += mass * -ball(epsilon - rate * (2 * b - count)).expm1()
         if b == count:
@@ -167,11 +167,6 @@ def _tosses(count: int, rate: Fraction, epsilon: Fraction) -> arb:
             if rest < found * arb(2) ** -ctx.prec:
                 return found + arb(0).union(rest)
     raise NotCovered(f"{count} entries under geometric noise are too many.")
-
-
-def rate_log(r: arb, count: int) -> arb:
-    """n ln(1 + r)."""
-    return count * r.log1p()
 
 
 # Geometric noise that ends.
@@ -189,7 +184,7 @@ class Ended:
             low, high = low.floor(), high.floor()
             if not (low.is_exact() and high.is_exact() and low == high) and not high < 1:
                 raise NotCovered("the end of the noise lies too close to a whole number.")
-            self.reach = max(int(high.upper().unique_fmpz()), 0) if high >= 1 else 0
+            self.reach = max(_whole(high), 0) if high >= 1 else 0
         end = ball(-rate * self.reach).exp()
         total = 1 + 2 * (1 - end) * r / (1 - r)
         self.last = ((end - d * total) / ((1 / r - 1) * total + 2 * end)).max(arb(0))
@@ -218,27 +213,34 @@ def _ended_delta(sizes: list[tuple[int, int]], rate: Fraction, tail: Fraction, e
         return ball(tail)  # d - x at the step and x at the end
     if count == 1:
         return refined(lambda: Ended(rate, tail).delta(rate, ball(epsilon)), bits)
-    if count > 60:
-        return composed([(ended_curve(rate, tail), count)], epsilon)
-    return refined(lambda: _several_ended(count, rate, tail, epsilon), bits, most=512)
+    return refined(lambda: _several_ended(count, rate, tail, epsilon, bits), bits, most=512)
 
 
-def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction) -> arb:
-    """Each loses rate, -rate, b = ln P(K)/x, -b, or infinitely much: powers of a polynomial in two variables."""
-    one = Ended(rate, tail)
-    wide = 2 * count + 1  # the second variable is this power of the first
-    terms = [arb(0)] * (2 * wide + 2)
-    terms[wide], terms[wide + 2] = one.inner * ball(-rate).exp(), one.inner
-    terms[1], terms[2 * wide + 1] = one.last, one.step
-    found = 1 - (1 - one.last) ** count
-    if one.last.is_zero():
-        terms[1], terms[2 * wide + 1] = arb(0), arb(0)
-        found = 1 - (1 - one.step) ** count
-    beyond = arb(0) if one.last.is_zero() else (one.step / one.last).log()
-    for place, mass in enumerate((arb_poly(terms) ** count).coeffs()):
-        second, first = divmod(place, wide)
-        loss = ball(rate * (first - count)) + (second - count) * beyond
-        found += mass * (-(ball(epsilon) - loss).expm1()).max(arb(0))
+def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """Each loses rate, -rate, b = ln P(K)/x, -b, or infinitely much: a multinomial sum.
+
+    More than ``rare`` losses +-b have at most the probability binomial(n, rare + 1) (P(K) + x)^(rare + 1).
+    """
+    one, rare, rest = Ended(rate, tail), -1, arb(1)
+    while rare < count and not rest < one.last * arb(2) ** -(bits + 8):
+        rare += 1
+        rest = arb(count).bin(rare + 1) * (one.step + one.last) ** (rare + 1)
+        if rare**2 * count > _MOST_TERMS:
+            break
+    if count > _MOST_TERMS:
+        raise NotCovered(f"{count} entries under geometric noise with a tail are too many.")
+    found = 1 - (1 - one.last) ** count + arb(0).union(rest.upper())
+    beyond, down = (one.step / one.last).log(), ball(-rate).exp()
+    for above, below in ((i, j) for i in range(rare + 1) for j in range(rare + 1 - i)):
+        left = count - above - below
+        mass = arb(count).bin(above) * arb(count - above).bin(below) * one.step**above * one.last**below
+        mass *= one.inner**left
+        for minus in range(left + 1):
+            gain = ball(epsilon - rate * (left - 2 * minus)) - (above - below) * beyond
+            if gain > 0:
+                break
+            found += mass * (-gain.expm1()).max(arb(0))
+            mass *= down * ball(Fraction(left - minus, minus + 1))
     return found
 
 
@@ -305,10 +307,9 @@ class PowerSums:
         return self.exponent(k).gamma_upper(1 / ball(self.p)) * self.c ** (-1 / ball(self.p)) / ball(self.p)
 
     def _corrections(self, first: int, last: int, order: int, integral: arb) -> arb:
-        """Half of both ends and the derivatives there, B_2j/(2j)! f^(2j-1); the remainder is
-        at most 4/(2 pi)^2m times the integral of |f^(2m)|.
+        """Half of both ends and the derivatives there, B_2j/(2j)! f^(2j-1), and the remainder.
 
-        On a disc of radius r <= first/2 about x, |E(z) - E(x)| is at most r c p (3 last/2)^(p-1), so by Cauchy
+        That is at most 4/(2 pi)^2m times the integral of |f^(2m)|. On a disc of radius r <= first/2 about x, |E(z) - E(x)| is at most r c p (3 last/2)^(p-1), so by Cauchy
         |f^(2m)(x)| <= (2m)! r^-2m f(x) times e to the power of that.
         """
         steep = self.c * ball(self.p) * ball(Fraction(3 * last, 2)) ** ball(self.p - 1)
@@ -347,12 +348,19 @@ class PowerSums:
         return functools.reduce(arb.max, values, arb(0))
 
 
+def _whole(value: arb) -> int:
+    found = value.unique_fmpz()
+    if found is None:
+        raise NotCovered("a number is too large to be known exactly.")
+    return int(found)
+
+
 def _above(value: arb) -> int:
     """A whole number that is not below."""
     top = value.upper()
     if not top < 2**200:
         raise NotCovered("the noise is too wide.")
-    return int(top.ceil().unique_fmpz())
+    return _whole(top.ceil())
 
 
 def power_curve(p: Fraction, scale: Fraction, change: int) -> Curve:
@@ -361,19 +369,22 @@ def power_curve(p: Fraction, scale: Fraction, change: int) -> Curve:
     return Curve(lambda x: sums(ctx.prec).delta(x, change))
 
 
+def power_moves(noise: Fields, case: Case) -> Moves:
+    """The worst change."""
+    if case.changes is None:
+        change = largest_change(case.sensitivity)
+        if change > 1 and case.dimension > 1 and noise.number("p") > 1:
+            raise NotCovered("discrete power noise is for a set of changes, or for one that changes one entry by 1.")
+        return Moves.of([(change, 1)])
+    if case.changes.dominant is None or not case.changes.whole:
+        raise NotCovered("discrete power noise is for sets of whole changes with one that is above all others.")
+    return case.changes.dominant
+
+
 @law("discrete-power")
 def discrete_power(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """E(k) = |k/scale|^p: geometric noise for p = 1, the discrete Gaussian for p = 2, and all between."""
-    p, scale = noise.number("p", 1.0, 2.0), noise.positive("scale")
-    if case.changes is None:
-        change = largest_change(case.sensitivity)
-        if change > 1 and case.dimension > 1 and p > 1:
-            raise NotCovered("discrete power noise is for a set of changes, or for one that changes one entry by 1.")
-        moves = Moves.of([(change, 1)])
-    elif case.changes.dominant is None or not case.changes.whole:
-        raise NotCovered("discrete power noise is for sets of whole changes with one that is above all others.")
-    else:
-        moves = case.changes.dominant
+    p, scale, moves = noise.number("p", 1.0, 2.0), noise.positive("scale"), power_moves(noise, case)
     if p == 1:
         return geometric_moves_delta([moves], 1 / scale, Fraction(0), epsilon, bits)
     sizes = [(int(size), count) for size, count in moves.sizes]
@@ -405,11 +416,11 @@ def discrete_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -
     found = _worst_shift(variance, budget, case.dimension, epsilon, bits)
     if changes is None:
         return found
-    if changes.dominant is not None and changes.whole:  # itself a member; the ball has more
-        moves = [(int(size), count) for size, count in changes.dominant.sizes]
-    else:
-        moves = [(math.isqrt(math.floor(changes.squared_norm(math.inf))), 1)]
-    return between(shift_delta(moves, variance, epsilon, bits).min(found), found)
+    inside = shift_delta([(math.isqrt(math.floor(changes.squared_norm(math.inf))), 1)], variance, epsilon, bits)
+    for one in {changes.dominant, changes.majorant} - {None} if changes.whole else ():  # members; the ball has more
+        sizes = [(int(size), count) for size, count in one.sizes] if one else []
+        inside = inside.max(shift_delta(sizes, variance, epsilon, bits))
+    return between(inside.min(found), found)
 
 
 def shift_delta(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -425,21 +436,24 @@ def shift_delta(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fract
     norm = sum((size // divisor) ** 2 * count for size, count in sizes)
     alone = len(sizes) == 1 and sizes[0][1] == 1
     ripple = arb(1) if alone else _ripple(variance, norm)
-    if not accurate(ripple, bits) and norm * divisor**2 <= 64:
-        return refined(lambda: _convolved(sizes, variance, epsilon), bits)
+    if (
+        not accurate(ripple, bits)
+        and ball(variance).sqrt() * 50 * sum(one * count for one, count in sizes) < _MOST_TERMS
+    ):
+        return refined(lambda: _convolved(sizes, variance, epsilon), bits, most=1024)
 
     def line() -> arb:
         return PowerSums(Fraction(2), ball(1 / (2 * norm * variance))).delta(ball(epsilon), divisor * norm)
 
-    return refined(line, bits, most=512) * ripple
+    return probability(refined(line, bits, most=512) * ripple)
 
 
 def _ripple(variance: Fraction, norm: int) -> arb:
     """From (1 - eta)/(1 + eta) to (1 + eta)/(1 - eta).
 
     1 + eta is the sum of e^(-c |m|^2) over the dual lattice, c = 2 pi^2 sigma^2: at most the product of the sums
-    theta(c/B_j) of e^(-c i^2/B_j) over the integers i, for a basis with orthogonal lengths sqrt(B_j). That of vectors in
-    the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: the sum of these
+    theta(c/B_j) of e^(-c i^2/B_j) over the integers i, for a basis with orthogonal lengths sqrt(B_j). That of vectors
+    in the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: the sum of these
     is largest for one B_j = n and all others 1. And theta(a) - 1 <= 2.2 e^-a for a >= 1.
     """
     with working(128):
@@ -479,7 +493,9 @@ def _worst_shift(variance: Fraction, budget: int, dimension: int, epsilon: Fract
     """
     lowest = shift_delta([(math.isqrt(budget), 1)], variance, epsilon, bits)
     if budget <= 32:
-        shifts = [tuple((entry, shift.count(entry)) for entry in set(shift)) for shift in maximal_shifts(budget, dimension)]
+        shifts = [
+            tuple((entry, shift.count(entry)) for entry in set(shift)) for shift in maximal_shifts(budget, dimension)
+        ]
         return functools.reduce(arb.max, [shift_delta(list(one), variance, epsilon, bits) for one in shifts], lowest)
     ripple = _ripple(variance, budget)
     if dimension >= budget and budget <= 10**12:
