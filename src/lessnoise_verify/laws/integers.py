@@ -309,7 +309,8 @@ class PowerSums:
     def _corrections(self, first: int, last: int, order: int, integral: arb) -> arb:
         """Half of both ends and the derivatives there, B_2j/(2j)! f^(2j-1), and the remainder.
 
-        That is at most 4/(2 pi)^2m times the integral of |f^(2m)|. On a disc of radius r <= first/2 about x, |E(z) - E(x)| is at most r c p (3 last/2)^(p-1), so by Cauchy
+        That is at most 4/(2 pi)^2m times the integral of |f^(2m)|.
+        On a disc of radius r <= first/2 about x, |E(z) - E(x)| is at most r c p (3 last/2)^(p-1), so by Cauchy
         |f^(2m)(x)| <= (2m)! r^-2m f(x) times e to the power of that.
         """
         steep = self.c * ball(self.p) * ball(Fraction(3 * last, 2)) ** ball(self.p - 1)
@@ -453,7 +454,7 @@ def _ripple(variance: Fraction, norm: int) -> arb:
 
     1 + eta is the sum of e^(-c |m|^2) over the dual lattice, c = 2 pi^2 sigma^2: at most the product of the sums
     theta(c/B_j) of e^(-c i^2/B_j) over the integers i, for a basis with orthogonal lengths sqrt(B_j). That of vectors
-    in the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: the sum of these
+    in the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: their sum
     is largest for one B_j = n and all others 1. And theta(a) - 1 <= 2.2 e^-a for a >= 1.
     """
     with working(128):
