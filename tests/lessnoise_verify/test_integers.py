@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flint import arb
 
 
-def described(noise: dict[str, Any], sensitivity: float = 1.0, shape: tuple[int, ...] = (1,), **more: Any) -> Mechanism:  # noqa: ANN401
+def described(noise: dict[str, Any], sensitivity: float = 1.0, shape: tuple[int, ...] = (1,), **more: Any) -> Mechanism:
     values = {"name": "x", "noise": noise, "shape": list(shape), "sensitivity": sensitivity}
     return Mechanism.read(Fields(values | {"neighbours": "add/remove"} | more, "mechanism"))
 
@@ -155,8 +155,13 @@ def test_discrete_gaussian_vectors_against_a_sum(shift: tuple[int, ...], varianc
 
 
 def test_deltas_fall_with_epsilon_and_grow_with_the_change() -> None:
-    for noise in ({"kind": "discrete-power", "p": 1.3, "scale": 4.0}, {"kind": "geometric", "rate": 0.3, "tail": 0.0},
-                  {"kind": "discrete-gaussian", "numerator": 7, "denominator": 2}, {"kind": "laplace", "scale": 2.0}):  # fmt: skip
+    noises: list[dict[str, Any]] = [
+        {"kind": "discrete-power", "p": 1.3, "scale": 4.0},
+        {"kind": "geometric", "rate": 0.3, "tail": 0.0},
+        {"kind": "discrete-gaussian", "numerator": 7, "denominator": 2},
+        {"kind": "laplace", "scale": 2.0},
+    ]
+    for noise in noises:
         deltas = [described(noise, 3.0).delta(Fraction(k, 20)) for k in range(12)]
         assert all(after < before for before, after in itertools.pairwise(deltas)), noise
         deltas = [described(noise, float(change)).delta(Fraction(1, 20)) for change in range(1, 6)]
@@ -220,7 +225,8 @@ def test_compositions_overlap_with_the_library() -> None:
     for composition, epsilon, width in cases:
         found, known = composed_delta(parts_of(composition), Fraction(epsilon), 40), composition.delta(epsilon)
         low, high = ends(found)
-        assert low <= Fraction(known.upper) and Fraction(known.lower) <= high, composition
+        assert low <= Fraction(known.upper), composition
+        assert Fraction(known.lower) <= high, composition
         assert high - low <= high * Fraction(width), composition
 
 
