@@ -173,7 +173,8 @@ def _on_lattice(
         raise NotCovered("so many losses are too small for one lattice.")
     pairs = []
     for (curve, _), (low, high) in zip(parts, reach, strict=True):
-        stride = max(math.ceil((low + high) / float(step) / corners), 1)
+        fine = corners if curve.rate == 1 else 4 * corners  # a sample's losses crowd at its left end
+        stride = max(math.ceil((low + high) / float(step) / fine), 1)
         if curve.atom is not None and (curve.atom / step).denominator == 1:  # keep the atom a corner
             stride = next(each for each in range(stride, 0, -1) if (curve.atom / step) % each == 0)
         width = float(step) * stride

@@ -230,6 +230,21 @@ def test_compositions_overlap_with_the_library() -> None:
         assert high - low <= high * Fraction(width), composition
 
 
+def test_samples_of_counts_against_all_outcomes() -> None:
+    a, q, epsilon = 0.75, 0.25, 0.25
+    absent = {1: 1 / (1 + math.exp(a)), -1: 1 / (1 + math.exp(-a))}  # by the sign of the loss
+    sampled = {sign: (1 - q) * p + q * p * math.exp(a * sign) for sign, p in absent.items()}
+    worst = 0.0
+    for one, other in ((sampled, absent), (absent, sampled)):
+        threes = itertools.product(one, repeat=3)
+        pairs = [(math.prod(one[s] for s in three), math.prod(other[s] for s in three)) for three in threes]
+        worst = max(worst, sum(max(p - math.exp(epsilon) * w, 0.0) for p, w in pairs))
+    counts = ln.geometric(epsilon=a, shape=2).subsample(q).repeat(3)
+    found = composed_delta(parts_of(counts), Fraction(epsilon), 40)
+    assert holds(found, worst)
+    assert found.rad() < found.mid() * 1e-2
+
+
 def test_pure_parts_lose_nothing_beyond_their_sum() -> None:
     laplace, counts = ln.laplace(epsilon=0.5, sensitivity=1, shape=3), ln.geometric(epsilon=0.25, shape=4)
     both = parts_of(ln.compose(laplace.repeat(2), counts.repeat(2)))
