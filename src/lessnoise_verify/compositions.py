@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from flint import arb
 
 from lessnoise_verify import laws
-from lessnoise_verify.balls import ball, between, ends, refined
+from lessnoise_verify.balls import ball, between, ends, probability, refined
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered
 from lessnoise_verify.laws import integers, laplace
@@ -78,7 +78,7 @@ def composed_delta(parts: list[Part], epsilon: Fraction, bits: int) -> arb:
         found = _on_lattice(_merged(entries), epsilon)
         lowest = found.lower() if all(one.fixed for one, _ in entries) else arb(0)
         found = between(lowest, found.upper().min(highest.upper()).max(lowest))
-    return found
+    return probability(found)
 
 
 def _once(part: Part, epsilon: Fraction, bits: int) -> arb:

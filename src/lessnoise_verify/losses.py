@@ -148,6 +148,8 @@ def composed(parts: list[tuple[Curve, int]], epsilon: Fraction) -> arb:
         least = 1e-14
         while True:  # rough, until delta is seen
             found = _on_lattice(parts, epsilon, least, *_COARSE, until)
+            if not found.is_finite():
+                raise NotCovered("the curves of the parts are not known well enough to be composed.")
             if found.lower() > 1e3 * least or least < _LEAST:
                 break
             least = least**2
