@@ -18,24 +18,27 @@ g |dH/dg| (e^s - 1) >= gap. Only masses at infinity that are known to be there a
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flint import arb, arb_poly
 
 from lessnoise_verify.balls import ball, between, normal_tail, working
 from lessnoise_verify.document import NotCovered
 
-_PRECISION: Final = 192
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PRECISION: Final = 128
 _SECONDS: Final = 30.0
 _MOST_POINTS: Final = 2**18
-_COARSE, _FINE = (2**9, 2**11), (2**12, 2**15)  # corners of a part, points of the sum
+_COARSE, _FINE = (2**8, 2**11), (2**12, 2**15)  # corners of a part, points of the sum
 _FARTHEST: Final = 2.0**20
-_LEAST: Final = 1e-200  # what is lost beyond is not resolved
+_LEAST: Final = 1e-120  # what is lost beyond is not resolved
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ def composed(parts: list[tuple[Curve, int]], epsilon: Fraction) -> arb:
         least = 1e-14
         while True:  # rough, until delta is seen
             found = _on_lattice(parts, epsilon, least, *_COARSE, until)
+            if not found.is_finite():
+                raise NotCovered("the curves of the parts are not known well enough to be composed.")
             if found.lower() > 1e3 * least or least < _LEAST:
                 break
             least = least**2
@@ -166,9 +171,12 @@ def _on_lattice(
     atom = max((curve.atom for curve, _ in parts if curve.atom is not None), default=None)
     if atom is not None:
         step = atom / math.ceil(atom / step)
+    if float(step) * 4 > min(low + high for low, high in reach):
+        raise NotCovered("so many losses are too small for one lattice.")
     pairs = []
     for (curve, _), (low, high) in zip(parts, reach, strict=True):
-        stride = max(math.ceil((low + high) / float(step) / corners), 1)
+        fine = corners if curve.rate == 1 else 4 * corners  # a sample's losses crowd at its left end
+        stride = max(math.ceil((low + high) / float(step) / fine), 1)
         if curve.atom is not None and (curve.atom / step).denominator == 1:  # keep the atom a corner
             stride = next(each for each in range(stride, 0, -1) if (curve.atom / step) % each == 0)
         width = float(step) * stride
@@ -222,7 +230,7 @@ def _polygons(curve: Curve, step: Fraction, stride: int, left: int, right: int) 
     up, w = ball(width).exp(), ball(width).expm1()
     values = [curve.excess(k * width) for k in range(-left, right + 1)]
     at = [ball(k * width).exp() if k < 0 else arb(0) for k in range(-left, right + 1)]  # g, left of 0
-    slopes = [(after - before) / w for before, after in zip(values, values[1:], strict=False)]
+    slopes = [(after - before) / w for before, after in itertools.pairwise(values)]
     shift = (-(1 - values[0] / at[0]).log()).upper()  # left of all corners H is at least 1 - g
     gaps = []
     for k, slope in enumerate(slopes):
@@ -240,17 +248,17 @@ def _polygons(curve: Curve, step: Fraction, stride: int, left: int, right: int) 
     above = replace(above, lost=(values[-1] - share).upper().max(arb(0)), shift=shift)
     if curve.atom is not None:
         return above, above
-    beside = [gaps[0], *(one.max(other) for one, other in zip(gaps, gaps[1:], strict=False)), gaps[-1]]
+    beside = [gaps[0], *(one.max(other) for one, other in itertools.pairwise(gaps)), gaps[-1]]
     margin = (values[0] - beside[0]).upper().max(arb(0))  # such that it begins at 0, below all that is on the left
     lower = [value - gap - margin for value, gap in zip(values, beside, strict=True)]
-    below = _law(lower, [(b - a) / w for a, b in zip(lower, lower[1:], strict=False)], up, left, stride, share)
+    below = _law(lower, [(b - a) / w for a, b in itertools.pairwise(lower)], up, left, stride, share)
     convex = all(mass >= 0 for mass in below.masses.coeffs()[::stride]) and lower[-1] >= share
     return above, below if convex else above
 
 
 def _law(values: list[arb], slopes: list[arb], up: arb, left: int, stride: int, share: arb) -> _Law:
     """The masses of a polygon: g times the change of slope."""
-    masses = [slopes[0] - values[0], *(after - before * up for before, after in zip(slopes, slopes[1:], strict=False))]
+    masses = [slopes[0] - values[0], *(after - before * up for before, after in itertools.pairwise(slopes))]
     masses.append(-slopes[-1] * up)
     masses[left] += 1  # the corner of (1 - g)_+
     spread = [arb(0)] * (stride * len(slopes) + 1)

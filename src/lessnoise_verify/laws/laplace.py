@@ -21,7 +21,7 @@ from lessnoise_verify.laws.registry import Case, law
 from lessnoise_verify.losses import composed, laplace_curve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _MOST_TERMS: Final = 10**5
 _MOST_DIGITS: Final = 8192  # bits
@@ -57,11 +57,11 @@ def laplace_moves_delta(moves: list[Moves], scale: Fraction, epsilon: Fraction, 
     return found
 
 
-def worst(moves: list[Moves], above: object) -> list[Moves]:
+def worst(moves: list[Moves], above: Callable[[Moves, Moves], bool]) -> list[Moves]:
     """Those that no other is above, if they are few enough to compare all."""
     kept: list[Moves] = []
     for one in sorted(set(moves), key=lambda each: each.squared_norm(2), reverse=True):
-        if not any(above(other, one) for other in kept[:200]):  # type: ignore[operator]
+        if not any(above(other, one) for other in kept[:200]):
             kept.append(one)
     return kept
 
@@ -116,7 +116,7 @@ def _residue(plus: int, count: int) -> arb_poly:
         series *= fmpq_poly([-half, 1]) ** (count - plus - 1)
         known: Iterable[fmpq] = (series[k] for k in range(count))
     else:  # 1/(t - 1/2) = -2 (1 + 2 t + 4 t^2 + ...)
-        sums = itertools.accumulate((series[k] / fmpq(2) ** k for k in range(count)))
+        sums = itertools.accumulate(series[k] / fmpq(2) ** k for k in range(count))
         known = (-2 * fmpq(2) ** k * partial for k, partial in enumerate(sums))
     terms = [arb(c) / arb.fac_ui(count - 1 - k) for k, c in enumerate(known)]
     return arb_poly(terms[::-1])
