@@ -150,6 +150,16 @@ class Changes(ABC):
         """The change whose i-th largest entry is the largest for every i: any falling noise hides it worst."""
         return None
 
+    def side(self, dimension: int) -> float | None:
+        """No change adds more than this to the entries in all, nor takes away more; None where that is not known.
+
+        >>> from lessnoise.changes import counts
+        >>> one = counts(2, per_cell=1, neighbours="replace")
+        >>> one.side(3), one.norm(1, 3)  # two rows leave two cells, and one of them enters the third
+        (2.0, 3.0)
+        """
+        return None
+
     def check_shape(self, shape: tuple[int, ...]) -> None:  # noqa: B027
         """Raise InvalidInput if the set is not one of changes of arrays of this shape."""
 
@@ -262,6 +272,11 @@ class Scaled(Changes):
         found = self.changes.dominant(dimension)
         return None if found is None else found.scaled(self.factor)
 
+    def side(self, dimension: int) -> float | None:
+        """The set's own, multiplied."""
+        found = self.changes.side(dimension)
+        return None if found is None else round_up(Fraction(found) * Fraction(self.factor))
+
     def __str__(self) -> str:
         return f"{self.factor:g} times ({self.changes})"
 
@@ -329,6 +344,11 @@ class Joined(Changes):
     def dominant(self, dimension: int) -> Moves | None:
         """That of one of the sets, if it is above those of all others."""
         return first_above([one.dominant(dimension) for one in self.sets], Moves.dominates)
+
+    def side(self, dimension: int) -> float | None:
+        """The largest of the sets' own, if all are known."""
+        known = [side for one in self.sets if (side := one.side(dimension)) is not None]
+        return max(known) if len(known) == len(self.sets) else None
 
     def __str__(self) -> str:
         return " or ".join(f"({one})" for one in self.sets)

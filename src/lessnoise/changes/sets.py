@@ -131,6 +131,10 @@ class Counts(Changes):
             return self._most if full else rest
         return int(full * self._most ** int(order) + rest ** int(order))
 
+    def side(self, dimension: int) -> float:
+        """As many rows as the cells can hold: they may all leave, and others that enter may be in no cell."""
+        return float(self._packed(1, dimension))
+
     def single(self, dimension: int) -> float:
         """As many rows as one cell may get."""
         return float(self._most)

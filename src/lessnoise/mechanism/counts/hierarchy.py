@@ -247,7 +247,12 @@ def _mu(law: Hierarchy, sensitivity: float) -> float:
 def _(law: Hierarchy, changes: Changes, dimension: int) -> float:
     if law.change == "moved" and changes.relation is not Neighbours.REPLACE:  # half is taken away, half added
         raise no_curve(law, changes)
-    return changes.norm(1, dimension)
+    if law.change == "any":
+        return changes.norm(1, dimension)
+    side = changes.side(dimension)  # the l1 norm is below twice that if the cells cannot hold all rows
+    if side is None:
+        raise no_curve(law, changes)
+    return 2.0 * side
 
 
 @law_delta.register(Hierarchy)

@@ -22,7 +22,7 @@ from lessnoise.mechanism.families.geometric import Geometric
 from lessnoise.mechanism.law import Laplace, Law
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.losses import expected_loss
-from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of
+from lessnoise.mechanism.measured.law import Measured, largest_delta, largest_move, moves_of, mu_of
 from lessnoise.mechanism.request import Request
 from lessnoise.strategy import L1, L2, Strategy, any_matrix, singular_value_bound, strategies
 from lessnoise.workload import Workload
@@ -144,7 +144,7 @@ class _Target:
     def _with_noise(self, strategy: Strategy, least: float) -> list[Candidate]:
         """With every noise; what takes long to prove only where the error may be below the ``least`` so far."""
         trace = strategy.trace(self.workload) / self.workload.queries
-        if not math.isfinite(trace) or (self.change == "moved" and strategy.distance(1) == 0.0):
+        if not math.isfinite(trace):
             return []
         laws = (self.integers, self.laplace, self.normal)
         found = [Candidate(law, trace * law.variance) for noise in laws for law in _computed(noise(strategy))]
@@ -164,8 +164,12 @@ class _Target:
 
     @property
     def size(self) -> float:
-        """The largest change of the table, in l1."""
-        return self.request.l1
+        """The largest change of the table, in l1; of moved rows, twice as much as leaves or enters."""
+        request = self.request
+        if self.change == "any" or request.changes is None:
+            return request.l1
+        side = request.changes.side(request.dimension)
+        return request.l1 if side is None else 2.0 * side
 
     def law(self, strategy: Strategy, noise: Law) -> Measured:
         """Of this target."""
@@ -198,14 +202,13 @@ class _Target:
 
     def _pure(self, strategy: Strategy) -> float:
         """The l1 norm of the largest move, over all releases."""
-        apart = strategy.norm(1) if self.change == "any" else 0.5 * strategy.distance(1)
-        return apart * self.size * self.releases
+        return largest_move(strategy, self.change, 1) * self.size * self.releases
 
     # Laws.
 
     def normal(self, strategy: Strategy) -> Iterator[Measured]:
         """Gaussian noise."""
-        apart = strategy.norm(2) if self.change == "any" else 0.5 * strategy.distance(2)
+        apart = largest_move(strategy, self.change, 2)
         sigma = gaussian.gaussian_scale(self.request.epsilon, self.delta(strategy))
         size = apart * self.size * math.sqrt(self.releases) * sigma
         yield self.law(strategy, GeneralizedGaussian(2.0, math.sqrt(2.0) * size * (1.0 + 1e-10)))

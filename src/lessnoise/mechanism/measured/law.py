@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 CHANGES = ("any", "moved")
 NOISES = (Laplace, GeneralizedGaussian, Geometric)
-_ROUNDING = 1e-11  # of norms and of products of columns
+_ROUNDING = 1e-11  # of products of columns
+_NORMS = 1e-9  # by which a norm may be rounded up
 _PAIRS = 5  # columns of which pairs are tried as the worst
 
 
@@ -55,7 +56,8 @@ class Measured(Plain):
     """Independent ``noise`` on the answers to a ``strategy``; the ``workload`` says what the table is asked for.
 
     ``change`` says which changes of the table the curve covers: "any" of at most the sensitivity in l1, or "moved",
-    those that take away at most half of the sensitivity from one cell and add at most half to another.
+    those that take away at most half of the sensitivity, and add at most half of it to other cells. A row may be
+    replaced by one that is in no cell, so that nothing is added.
     """
 
     workload: Workload
@@ -130,19 +132,36 @@ def _(law: Measured, changes: Changes, dimension: int) -> float:
         raise no_curve(law, changes)
     if law.noise.integer and not changes.whole:
         raise no_curve(law, changes)
-    return changes.norm(1, dimension)
+    return moved_size(law, changes, dimension) if law.change == "moved" else changes.norm(1, dimension)
+
+
+def moved_size(law: Law, changes: Changes, dimension: int) -> float:
+    """Twice the most that leaves, or that enters: the l1 norm may be smaller, if the cells cannot hold all of it."""
+    side = changes.side(dimension)
+    if side is None:
+        raise no_curve(law, changes)
+    return 2.0 * side
+
+
+def largest_move(strategy: Strategy, change: str, order: int) -> float:
+    """The largest norm of a move of the answers by a change of size 1 in l1; rounded up.
+
+    The moved changes of size 1 are mixtures of (e_i - e_j)/2, where a row leaves one cell and enters another, and of
+    e_i/2, where the other row is in no cell.
+    """
+    if change == "any":
+        return strategy.norm(order)
+    return 0.5 * max(strategy.distance(order), strategy.norm(order))
 
 
 def mu_of(law: Measured, sensitivity: float) -> tuple[float, float]:
     """Ends of the largest l2 move over the standard deviation, for normal noise."""
-    strategy, deviation = law.strategy, math.sqrt(law.variance)
+    strategy, size = law.strategy, sensitivity / math.sqrt(law.variance)
+    upper = largest_move(strategy, law.change, 2) * size * (1.0 + _ROUNDING)
     if law.change == "any":
-        upper = strategy.norm(2) * sensitivity / deviation
-        return upper * (1.0 - _ROUNDING), upper * (1.0 + _ROUNDING)
-    found = max(float(np.linalg.norm(pair)) for pair in _pairs(strategy))
-    half = 0.5 * sensitivity / deviation
-    upper = strategy.distance(2) * half * (1.0 + _ROUNDING)
-    return min(found * half * (1.0 - _ROUNDING), upper), upper
+        return upper * (1.0 - _NORMS), upper
+    found = max(strategy.norm(2) * (1.0 - _NORMS), *(float(np.linalg.norm(pair)) for pair in _pairs(strategy)))
+    return min(0.5 * found * size * (1.0 - _ROUNDING), upper), upper
 
 
 @law_delta.register(Measured)
@@ -175,6 +194,7 @@ def moves_of(law: Measured, sensitivity: float) -> tuple[tuple[Moves, ...], Move
     twice = Moves.counted((size, 2 * count) for size, count in one.sizes)
     both = twice if law.strategy.nonnegative else one.scaled(2.0)
     pairs = [Moves.of((pair * (1.0 - _ROUNDING)).tolist()) for pair in _pairs(law.strategy)]
+    pairs += columns[:_PAIRS]  # of a row that enters no cell
     return tuple(moves.scaled(0.5 * sensitivity) for moves in pairs if moves.sizes), both.scaled(0.5 * sensitivity)
 
 
@@ -222,8 +242,7 @@ def _(law: Measured, dimension: int, sensitivity: float) -> float:
     if law.is_gaussian:
         return math.inf
     if isinstance(law.noise, Laplace):
-        size = law.strategy.norm(1) if law.change == "any" else 0.5 * law.strategy.distance(1)
-        return size * sensitivity / law.noise.scale * (1.0 + 2e-15)
+        return largest_move(law.strategy, law.change, 1) * sensitivity / law.noise.scale * (1.0 + 2e-15)
     found, above = moves_of(law, sensitivity)
     return max(pure_epsilon_of(law.noise, 1, entries(moves)) for moves in (*found, above) if moves is not None)
 
