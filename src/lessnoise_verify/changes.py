@@ -89,6 +89,14 @@ class Changes:
     one_sided: bool = False
     """No change has entries of both signs."""
     relation: str | None = None
+    side: Fraction | None = None
+    """No change adds more in all than this, nor takes away more; None: it is not known."""
+    alone: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    """So much may change in any cell alone; so much may leave any cell and enter any other."""
+    solid: bool = False
+    """With every change, those are in the set in which some of its entries are 0."""
+    bounds: tuple[Fraction, ...] | None = None
+    """The most that each entry can change, in order (one number: all alike), if all can change so much at once."""
 
     def squared_norm(self, order: float) -> Fraction:
         """The square of the largest norm of order 1, 2 or infinity."""
@@ -99,7 +107,12 @@ class Changes:
         first, second, third = (square * factor**2 for square in self.squares)
         top, each = (one and one.scaled(factor) for one in (self.majorant, self.dominant))
         whole = self.whole and factor.denominator == 1
-        return Changes((first, second, third), top, each, whole, self.one_sided, self.relation)
+        side, alone = self.side and self.side * factor, (self.alone[0] * factor, self.alone[1] * factor)
+        bounds = self.bounds and tuple(bound * factor for bound in self.bounds)
+        squares = (first, second, third)
+        return Changes(
+            squares, top, each, whole, self.one_sided, self.relation, side, alone, solid=self.solid, bounds=bounds
+        )
 
 
 def read_changes(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -117,10 +130,12 @@ def ball(radius: Fraction, order: float, dimension: int) -> Changes:
     square, m = radius**2, dimension
     alone, everywhere = Moves.of([(radius, 1)]), Moves.of([(radius, m)])
     if order == 1 or m == 1:
-        return Changes((square, square, square), alone, alone if m == 1 else None)
+        reach, bounds = (radius, radius / 2 if m > 1 else Fraction(0)), (radius,) if m == 1 else None
+        each = alone if m == 1 else None
+        return Changes((square, square, square), alone, each, side=radius, alone=reach, solid=True, bounds=bounds)
     if order == 2:
-        return Changes((square * m, square, square), None, None)
-    return Changes((square * m**2, square * m, square), everywhere, everywhere)
+        return Changes((square * m, square, square), None, None, solid=True)
+    return Changes((square * m**2, square * m, square), everywhere, everywhere, solid=True, bounds=(radius,))
 
 
 def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Changes:
@@ -153,12 +168,14 @@ def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Ch
         alike = [(min(most, rows // -(-n // sides)), 1) for n in range(1, spread + 1)] if known else []
         above = top if known and top.dominates(Moves.of(alike)) else None
     squares = (Fraction(first**2), Fraction(second), Fraction(min(most, rows) ** 2))
-    return Changes(squares, top, above, whole=True, one_sided=sides == 1, relation=relation)
+    single = Fraction(min(most, rows))
+    side, reach = Fraction(packed(dimension)[0]), (single, single if sides == 2 and dimension > 1 else Fraction(0))
+    return Changes(squares, top, above, True, sides == 1, relation, side, reach, solid=True)
 
 
 def _read_ball(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
     order = given.take("order", 2)
-    if type(order) not in (int, float, str) or order not in (1, 2, math.inf, "inf"):
+    if type(order) not in (int, float, str) or order not in (1, 2, "inf"):
         raise Unreadable("the order of a ball is 1, 2 or inf.")
     return ball(given.positive("radius"), math.inf if order == "inf" else order, math.prod(shape))
 
@@ -170,26 +187,29 @@ def _read_counts(given: Fields, shape: tuple[int, ...], relation: str) -> Change
     return counts(rows, per_cell, stated, math.prod(shape))
 
 
-def _bounds(given: Fields, dimension: int) -> Moves:
+def _of_bounds(given: Fields, dimension: int, one_sided: bool) -> Changes:
     if isinstance(given.take("bounds"), (int, float)):
-        return Moves.of([(given.positive("bounds"), dimension)])
+        bound = given.positive("bounds")
+        return _of_moves(Moves.of([(bound, dimension)]), one_sided, (bound,))
     bounds = given.numbers("bounds")
     if len(bounds) != dimension or min(bounds, default=0.0) <= 0.0:
         raise Unreadable(f"{given.name}.bounds are not one positive number, or one for each of {dimension} entries.")
-    return Moves.of((Fraction(bound), 1) for bound in bounds)
+    each = tuple(map(Fraction, bounds))
+    return _of_moves(Moves.of((bound, 1) for bound in each), one_sided, each)
 
 
-def _of_moves(worst: Moves, one_sided: bool = False) -> Changes:
+def _of_moves(worst: Moves, one_sided: bool = False, bounds: tuple[Fraction, ...] | None = None) -> Changes:
     first, second, third = (worst.squared_norm(order) for order in (1, 2, math.inf))
-    return Changes((first, second, third), worst, worst, one_sided=one_sided)
+    solid = bounds is not None
+    return Changes((first, second, third), worst, worst, one_sided=one_sided, solid=solid, bounds=bounds)
 
 
 def _read_corner(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
-    return _of_moves(_bounds(given, math.prod(shape)), one_sided=True)
+    return _of_bounds(given, math.prod(shape), one_sided=True)
 
 
 def _read_box(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
-    return _of_moves(_bounds(given, math.prod(shape)))
+    return _of_bounds(given, math.prod(shape), one_sided=False)
 
 
 def _read_listed(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -219,7 +239,11 @@ def _joined(sets: list[Changes], whole: bool, one_sided: bool, relation: str | N
     first, second, third = (max(one.squares[i] for one in sets) for i in range(3))
     top = _above([one.majorant for one in sets], Moves.majorizes)
     each = _above([one.dominant for one in sets], Moves.dominates)
-    return Changes((first, second, third), top, each, whole, one_sided, relation)
+    sides = [one.side for one in sets if one.side is not None]
+    side = max(sides) if len(sides) == len(sets) else None
+    alone = (max(one.alone[0] for one in sets), max(one.alone[1] for one in sets))
+    solid = all(one.solid for one in sets)
+    return Changes((first, second, third), top, each, whole, one_sided, relation, side, alone, solid=solid)
 
 
 def _above(moves: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> Moves | None:

@@ -2,7 +2,6 @@
 
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.folder import CertifiedFolder, verified
-from lessnoise.release.form import SCHEMA
 from lessnoise.release.pair import certificate_path, check_writable
 from lessnoise.release.payment import IN_MEMORY, Payment, reason
 from lessnoise.release.release import Release, release, release_answer
@@ -11,7 +10,6 @@ from lessnoise.release.streamed import open_array, release_file
 
 __all__ = [
     "IN_MEMORY",
-    "SCHEMA",
     "Certificate",
     "CertifiedFolder",
     "Payment",

@@ -11,14 +11,14 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._display import Shown
-from lessnoise._version import __version__
+from lessnoise._version import CERTIFICATE_SCHEMA, __version__
 from lessnoise.doubles import compact
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism import Mechanism, grid_step
 from lessnoise.query import read_asked
 from lessnoise.release.coverage import check_covers
-from lessnoise.release.form import SCHEMA, check_form
+from lessnoise.release.form import check_form
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream
@@ -107,7 +107,7 @@ class Certificate(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, in the form of version 2: ``lessnoise verify`` has its JSON Schema."""
         return {
-            "schema": SCHEMA,
+            "schema": CERTIFICATE_SCHEMA,
             "kind": KIND,
             "lessnoise": self.version,
             "mechanism": compact(self.mechanism.to_dict()),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lessnoise._version import CERTIFICATE_SCHEMA
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 
-SCHEMA = 2
-SCHEMAS = (1, 2)
+SCHEMAS = (1, CERTIFICATE_SCHEMA)
 
 
 def check_form(values: Any, kind: str) -> dict[str, Any]:  # noqa: ANN401
@@ -21,7 +21,7 @@ def check_form(values: Any, kind: str) -> dict[str, Any]:  # noqa: ANN401
             f"schema={shown(schema)} is not 1 or 2: this certificate was written by another version of lessnoise, or "
             "is none; read it with that version."
         )
-    if schema == SCHEMA and values.get("kind") != kind:
+    if schema == CERTIFICATE_SCHEMA and values.get("kind") != kind:
         raise InvalidInput(
             f"kind={shown(values.get('kind'))} is not {kind!r}: pass the certificate of a {kind}, or run lessnoise "
             "verify on the file."

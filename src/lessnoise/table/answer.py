@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import files
 from lessnoise._display import Plotted
-from lessnoise._version import __version__
+from lessnoise._version import CERTIFICATE_SCHEMA, __version__
 from lessnoise.engines import require
 from lessnoise.harmless import csv_text, shown
 from lessnoise.query import Unit
-from lessnoise.release import SCHEMA, CertifiedFolder, Payment, verified
+from lessnoise.release import CertifiedFolder, Payment, verified
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +49,7 @@ class TableAnswer(Plotted):
     def certificate(self) -> dict[str, Any]:
         """What all of it guarantees, what was asked, and the certificate of each release; ready for JSON."""
         return {
-            "schema": SCHEMA,
+            "schema": CERTIFICATE_SCHEMA,
             "kind": "table",
             "lessnoise": __version__,
             "guarantee": self.guarantee.to_dict(),
