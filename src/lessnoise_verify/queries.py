@@ -32,7 +32,6 @@ NORMS: Final[dict[str, float]] = {
 }
 """The norm in which a law's sensitivity is stated."""
 _WHOLE: Final = ("geometric", "discrete-gaussian", "discrete-power")
-_BODIES: Final = ("norm-radial", "norm-staircase")
 _SPACING: Final = 2**10
 _ONE: Final = 2**30  # steps of what a row adds to a measure in all
 _MOST_NAMES: Final = 2**14
@@ -176,8 +175,6 @@ def _covers(kind: str, noise: Fields, case: Case, effect: Effect) -> bool:
     majorization.
     """
     mine, found, order, most = case.changes, effect.changes, NORMS.get(kind), case.sensitivity**2
-    if kind in _BODIES:  # the order of unequal entries, which matters there, is not compared
-        return mine == found and found.dominant is not None and len(found.dominant.sizes) == 1
     if mine == found:
         return True
     if kind in ("measured", "hierarchy") and noise.choice("change", "any", "moved") == "moved":

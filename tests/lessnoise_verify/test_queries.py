@@ -101,10 +101,12 @@ def test_no_change_of_an_answer_exceeds_the_set_and_some_reach_the_least(
         size = (rows, len(query.columns))
         values = rng.choice(ends, size) if rng.integers(2) else rng.uniform(-2, 2, size)
         if rng.integers(3):  # all rows alike, beyond all bounds or along an axis
-            values[:] = rng.choice([-9.0, 9.0], size[1]) * (rng.integers(0, 2, size[1]) if rng.integers(2) else 1.0)
+            values[:] = rng.choice(ends if rng.integers(2) else [-9.0, 9.0], size[1]) * rng.choice(
+                [0.0, 1.0, 1.0], size[1]
+            )
         return query.partial({name: values[:, i] for i, name in enumerate(query.columns)})
 
-    for _ in range(250):
+    for _ in range(150):
         first = sums()
         second = query.zero() if relation == "add/remove" or rng.integers(4) == 0 else sums()
         # Sums of other rows, up to the largest ones that there can be, where floats are far apart.
@@ -168,7 +170,7 @@ def random_unit(rng: random.Random) -> Unit:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_noise_that_the_library_makes_is_for_the_query_and_less_is_not(seed: int) -> None:
     rng, decided = random.Random(seed), 0
-    for _ in range(60):
+    for _ in range(40):
         query, unit, relation = random_query(rng), random_unit(rng), rng.choice(RELATIONS)
         given, norms = described(query, relation, unit), query.norms(relation, unit)
         changes = query.changes(relation, unit)
@@ -185,12 +187,10 @@ def test_the_noise_that_the_library_makes_is_for_the_query_and_less_is_not(seed:
         if query.integer:
             geometric = {"kind": "geometric", "rate": 1.0, "tail": 0.0}
             assert check(given, geometric, case_of(query, relation, changes.norm(1, dimension), stated)) == "proved"
-    assert decided > 40
+    assert decided > 25
 
 
-@pytest.mark.parametrize(
-    "query", [Sum(["a", "b"], bounds=[(0, 3), (-1, 2)]), Mean(["a"], bounds=(0, 9)), Gram(["a", "b"], norm=2.0)]
-)
+@pytest.mark.parametrize("query", [Sum(["a"], bounds=(-1, 3)), Mean(["a"], bounds=(0, 9)), Gram(["a", "b"], norm=2.0)])
 def test_certificates_of_answers_have_queries_that_are_covered(query: Query) -> None:
     data = {name: np.linspace(0, 1, 9) for name in query.columns}
     for relation in RELATIONS:
@@ -268,9 +268,8 @@ def test_the_order_of_bounds_matters_to_bodies() -> None:
     query, noise = Sum(["a", "b"], bounds=[(0, 1), (0, 2)]), {"kind": "norm-radial"}
     case = case_of(query, "add/remove", 1.0, {"kind": "corner", "bounds": [2.0, 1.0]})
     assert check(described(query), noise, case) == "NotCovered"
-    alike = Sum(["a", "b"], bounds=(0, 2))
-    case = case_of(alike, "add/remove", 1.0, {"kind": "corner", "bounds": 2.0})
-    assert check(described(alike), noise, case) == "proved"
+    case = case_of(query, "add/remove", 1.0, {"kind": "corner", "bounds": [1.0, 2.0]})
+    assert check(described(query), noise, case) == "proved"
 
 
 BAD: list[tuple[tuple[str | int, ...], object]] = [
@@ -327,7 +326,7 @@ def test_hostile_descriptions_end_quickly(kind: str) -> None:
 
 def test_enormous_norms_are_told() -> None:
     query = Gram(["a", "b"], norm=1e100)
-    with pytest.raises(Refuted, match=r"e\+200"):
+    with pytest.raises(Refuted, match=r"e\+199"):
         queries.check_query(Fields(described(query), "query"), Fields(NORMAL, "noise"), Case((2, 2), Fraction(1)))
 
 
