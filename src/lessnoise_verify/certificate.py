@@ -131,15 +131,40 @@ def decide(proof: Proof, words: str, compute: Callable[[int], arb], low: Fractio
     return found
 
 
+def check_mechanism(given: Fields, proof: Proof) -> None:
+    """The description of a mechanism: what its source claims of it."""
+    mechanism = Mechanism.read(given)
+    claim = mechanism.claim
+    if claim is None:
+        raise NotCovered("nothing is claimed of this mechanism.")
+    words = f"delta at epsilon = {float(claim.epsilon):.12g}"
+    decide(proof, words, lambda bits: mechanism.delta(claim.epsilon, bits), Fraction(0), claim.delta)
+    proof.proved.append(f"the noise is {claim}, apart from the machine that draws it")
+    proof.assumed.append(STATED)
+
+
+def read_bracket(given: Fields) -> tuple[Fraction, Fraction, Fraction]:
+    """The stated ends of delta, and what the machine adds to it."""
+    bracket = given.fields("exact_delta")
+    low, high = bracket.number("lower", 0.0, 1.0), bracket.number("upper", 0.0, 1.0)
+    bracket.end()
+    return low, high, given.number("delta_numeric", 0.0)
+
+
+def check_total(stated: Stated, delta: Fraction, high: Fraction, share: Fraction, numeric: Fraction) -> None:
+    """The machine's share is at most what is stated, and with delta, proved and stated, within the guarantee."""
+    if share > numeric:
+        raise Refuted(f"the machine's share of delta is {float(share):.12g}, above the stated {float(numeric):.12g}.")
+    if min(max(delta + share, high + numeric), Fraction(1)) > stated.delta:
+        raise Refuted(f"delta and the machine's share of it add up to more than the guarantee says, {stated}.")
+
+
 def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechanism:
     """The certificate of one release."""
     given.text("lessnoise")
     mechanism = Mechanism.read(given.fields("mechanism"))
     stated = Stated.read(given.fields("guarantee"))
-    bracket = given.fields("exact_delta")
-    low, high = bracket.number("lower", 0.0, 1.0), bracket.number("upper", 0.0, 1.0)
-    bracket.end()
-    numeric = given.number("delta_numeric", 0.0)
+    low, high, numeric = read_bracket(given)
     if stated.relation != mechanism.case.relation:
         raise Refuted(f"the guarantee is for {stated.relation}, the mechanism for {mechanism.case.relation}.")
     _check_private(given)
@@ -147,13 +172,7 @@ def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechan
     words = f"delta at epsilon = {float(stated.epsilon):.12g}"
     found = decide(proof, words, lambda bits: mechanism.delta(stated.epsilon, bits), low, high)
     share = refined(lambda: mechanism.machine_share(stated.epsilon), 40)
-    if ends(share)[0] > numeric:
-        raise Refuted(f"the machine's share of delta is {shown(share)}, above the stated {float(numeric):.12g}.")
-    if ends(share)[1] > numeric:
-        raise NotCovered(f"the machine's share of delta is {shown(share)}: {float(numeric):.12g} is not decided.")
-    total = max(ends(found)[1] + ends(share)[1], high + numeric)
-    if min(total, Fraction(1)) > stated.delta:
-        raise Refuted(f"delta and the machine's share of it add up to more than the guarantee says, {stated}.")
+    check_total(stated, ends(found)[1], high, ends(share)[1], numeric)
     proof.proved.append(f"with the machine's share, {shown(share)}, a release is {stated}")
     _check_claim(mechanism, given.take("claim_holds"), proof)
     _check_value(given, mechanism, proof, value)

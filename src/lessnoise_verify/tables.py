@@ -8,7 +8,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from lessnoise_verify.balls import ends, refined
-from lessnoise_verify.certificate import STATED, Mechanism, Proof, Stated, check_release
+from lessnoise_verify.certificate import (
+    ASSUMED,
+    STATED,
+    Mechanism,
+    Proof,
+    Stated,
+    check_release,
+    check_total,
+    decide,
+    read_bracket,
+)
 from lessnoise_verify.changes import RELATIONS
 from lessnoise_verify.compositions import Part, composed_delta
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
@@ -53,6 +63,28 @@ def check_table(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
     except NotCovered:
         proof.assumed.append(f"{STATED} This is so for each release of the table.")
     _check_total(done, stated, proof)
+
+
+def check_composition(given: Fields, proof: Proof) -> None:
+    """Several releases about the same individuals, each some number of times, on Poisson samples."""
+    given.text("lessnoise")
+    stated, parts, machine = Stated.read(given.fields("guarantee")), [], Fraction(0)
+    for each in given.objects("parts", _MOST):
+        mechanism = Mechanism.read(each.fields("mechanism"))
+        part = Part(mechanism.noise, mechanism.case, each.positive("rate", 1.0), each.whole("count", 1, 10**12))
+        each.end()
+        if mechanism.case.relation != stated.relation or (part.rate < 1 and stated.relation != "add/remove"):
+            raise Refuted("the parts are not for the relation of the guarantee, or samples are not for add/remove.")
+        machine += part.count * _machine(mechanism, stated.epsilon)
+        parts.append(part)
+    low, high, numeric = read_bracket(given)
+    words = f"delta of all releases at epsilon = {float(stated.epsilon):.12g}"
+    found = decide(proof, words, lambda bits: composed_delta(parts, stated.epsilon, bits), low, high)
+    for part in parts:
+        part.noise.end()
+    check_total(stated, ends(found)[1], high, machine, numeric)
+    proof.proved.append(f"with the machine's share, all releases together are {stated}")
+    proof.assumed += [STATED, *ASSUMED[:2]]
 
 
 def _read_words(given: Fields) -> None:

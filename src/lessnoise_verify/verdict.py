@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any, BinaryIO, Final
 
 from lessnoise_verify import document
 from lessnoise_verify.balls import ends
-from lessnoise_verify.certificate import Mechanism, Proof, check_release
+from lessnoise_verify.bounds import check_bound
+from lessnoise_verify.certificate import Mechanism, Proof, check_mechanism, check_release
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Refuted, Unreadable
 from lessnoise_verify.queries import texts
 from lessnoise_verify.signature import check_signature
-from lessnoise_verify.tables import check_table
+from lessnoise_verify.tables import check_composition, check_table
 from lessnoise_verify.values import digest
 
 CODES: Final = {"proved": 0, "refuted": 1, "unreadable": 2, "not covered": 3}
@@ -85,18 +87,29 @@ def enclosed_delta(mechanism: dict[str, Any], epsilon: float, digits: int = 12) 
 
 
 def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
-    table = "releases" in given
-    schema = given.take("schema", 1) if table else given.take("schema")  # tables of version 1 do not say it
+    """By the kind of document: files of version 1 do not state it, and tables of version 1 no version either."""
+    kind = "table" if "releases" in given else "mechanism" if "noise" in given else "release"
+    schema = given.take("schema", 1) if kind == "table" else given.take("schema")
     if type(schema) is not int or schema not in (1, 2):
         raise Unreadable("the schema is neither 1 nor 2.")
-    if schema == 2:
-        given.choice("kind", "table" if table else "release")
-    if table:
-        check_table(given, proof, value)
-        return
+    if schema == 2 and kind != "mechanism":
+        kind = given.choice("kind", *_KINDS)
+    _KINDS[kind](given, proof, value)
+
+
+def _release(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
     check_release(given, proof, value)
     if "postprocess" in given:  # what was done to the value after its release
         texts(given, "postprocess")
+
+
+_KINDS: Final[dict[str, Callable[[Fields, Proof, BinaryIO | None], object]]] = {
+    "release": _release,
+    "table": check_table,
+    "composition": lambda given, proof, value: check_composition(given, proof),
+    "lower-bound": lambda given, proof, value: check_bound(given, proof),
+    "mechanism": lambda given, proof, value: check_mechanism(given, proof),
+}
 
 
 def _check_files(given: Fields, proof: Proof, folder: Path | None) -> None:

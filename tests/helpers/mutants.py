@@ -63,9 +63,14 @@ def nudged(value, rng):
 
 def mutated(certificate, rng):
     """The bytes of a changed certificate, and words for what was changed."""
-    values, kind = copy.deepcopy(certificate), rng.choice(["number", "number", "number", "word", "odd", "drop", "add", "text"])
+    values, kind = (
+        copy.deepcopy(certificate),
+        rng.choice(["number", "number", "number", "word", "odd", "drop", "add", "text"]),
+    )
     paths = list(leaves(values))
-    numbers = [path for path in paths if isinstance(at(values, path), (int, float)) and not isinstance(at(values, path), bool)]
+    numbers = [
+        path for path in paths if isinstance(at(values, path), (int, float)) and not isinstance(at(values, path), bool)
+    ]
     path = paths[rng.integers(len(paths))]
     if kind == "number":
         path = numbers[rng.integers(len(numbers))]
