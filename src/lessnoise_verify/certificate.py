@@ -71,10 +71,10 @@ class Mechanism:
     @classmethod
     def read(cls, given: Fields) -> Mechanism:
         """From its description."""
-        if given.take("schema", 1) not in (1, 2):
-            raise Unreadable(f"{given.name}.schema is not 1 or 2.")
+        given.whole("schema", 1, 1) if "schema" in given else given.take("schema", None)
         given.text("name")
-        given.take("design", None)  # words about the search, on which nothing rests
+        if given.take("design", None) is not None:
+            _read_words(given.fields("design"))
         shape = read_shape(given)
         relation = given.choice("neighbours", *RELATIONS)
         changes = read_changes(given.fields("changes"), shape, relation) if "changes" in given else None
@@ -98,6 +98,17 @@ class Mechanism:
         drawn = laws.values_drawn(self.noise, self.case)
         share = (1 + ball(epsilon).exp()) * ball(Fraction((2 * drawn + 2048) ** 2, 2**129))
         return share.min(arb(1))
+
+
+def _read_words(design: Fields) -> None:
+    """How the search chose the law: words, on which nothing rests."""
+    for name in ("objective", "choice", *(["note"] if "note" in design else [])):
+        design.text(name)
+    design.whole("releases") if "releases" in design else design.take("releases", None)
+    for each in design.items("compared", 1000) if "compared" in design else design.take("compared", []):
+        if not (isinstance(each, list) and len(each) == 2 and isinstance(each[0], str)):
+            raise Unreadable(f"{design.name}.compared is no list of candidates.")
+    design.end()
 
 
 def read_shape(given: Fields) -> tuple[int, ...]:
