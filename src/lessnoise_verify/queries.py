@@ -274,7 +274,7 @@ def _names(given: Fields) -> list[str]:
 
 
 def _bounds(given: Fields, names: list[str]) -> list[tuple[Fraction, Fraction]]:
-    found = [_interval(each, f"{given.name}.bounds") for each in given.items("bounds")]
+    found = [_interval(each, f"{given.name}.bounds") for each in given.items("bounds", _MOST_NAMES)]
     if len(found) != len(names):
         raise Unreadable(f"{given.name} has {len(found)} bounds for {len(names)} columns.")
     return found
@@ -411,7 +411,8 @@ def _second_moments(given: Fields, unit: Unit, relation: str) -> _Asked:
         _line(given, "scale", d)
     size = norm
     if lines is not None:  # in floating point, as the step is chosen
-        size = min(norm, Fraction(max(abs(end - by) for line in lines for end, by in zip(line, shift, strict=True))))
+        farthest = max(abs(end - by) for line in lines for end, by in zip(line, shift, strict=True))
+        size = norm if farthest >= norm else Fraction(farthest)
     step, square = _step(size, 18), norm**2 + 2
     reached = norm / step // 1 * step if lines is None else Fraction(0)
     if replaced:  # (reached, 0, ...) by a row of zeros

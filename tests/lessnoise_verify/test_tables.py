@@ -64,13 +64,11 @@ def questions() -> dict[str, Any]:
     users = Unit("user", 5, max_groups=2, max_rows_per_group=2)
     mean = ln.mean("age", bounds=BOUNDS)
     return {
-        "rows": by_city().aggregate(ln.count(), mean, ln.sum("pay", bounds=(-5, 100))),
         "users": by_city(unit=users).aggregate(ln.count(), ln.variance("age", bounds=BOUNDS)),
         "replaced": by_city(neighbours="replace", unit=users).aggregate(ln.histogram("pay", bounds=BOUNDS, bins=7)),
         "joint": by_city().aggregate(ln.covariance("age", "pay", bounds=[BOUNDS, BOUNDS]), ln.count()),
         "private keys": by_city(keys=False, unit=users).aggregate(ln.count(), mean),
         "private keys of rows": by_city(keys=False).aggregate(mean),
-        "one number": ln.Table(data(), neighbours="replace").aggregate(ln.sum("age", bounds=(-30, 100))),
     }
 
 
