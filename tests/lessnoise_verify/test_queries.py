@@ -325,8 +325,8 @@ def test_hostile_descriptions_end_quickly(kind: str) -> None:
 
 def test_ends_may_be_so_far_apart_that_their_distance_is_no_double() -> None:
     query = SecondMoments(["a"], norm=1.0, ends=((-1.0,), (1.0,)), shift=(0.0,))
-    given = changed(described(query), "description", "ends", to=[[-1e308], [1e308]])
-    given = changed(given, "description", "shift", to=[-1e308])
+    given = changed(described(query), "description", "ends", to=[[-(2.0**1023)], [2.0**1023]])
+    given = changed(given, "description", "shift", to=[-(2.0**1023)])
     assert check(given, NORMAL, case_of(query, "add/remove", 3.1)) == "proved"
     assert check(given, NORMAL, case_of(query, "add/remove", 0.9)) == "Refuted"
 
