@@ -162,7 +162,7 @@ def numbers(value: object, name: str, most: int = LARGEST_TABLE) -> list[float]:
     if not isinstance(value, list) or len(value) > most:
         raise Unreadable(f"{name} = {_short(value)} is not a list of at most {most} numbers.")
     for each in value:
-        if type(each) not in (int, float) or not math.isfinite(each) or abs(each) > 2**1023:
+        if type(each) not in (int, float) or abs(each) > 2**1023 or not math.isfinite(each):
             raise Unreadable(f"{name} has the entry {_short(each)}, which is not a finite number.")
         if type(each) is int and int(float(each)) != each:
             raise Unreadable(f"{name} has the entry {_short(each)}, which is no double.")

@@ -280,6 +280,7 @@ BAD: list[tuple[tuple[str | int, ...], object]] = [
     (("description", "axes", 0, "bins"), True),
     (("description", "axes", 0, "bounds"), [1, 0]),
     (("description", "axes", 0, "bounds"), [0, math.inf]),
+    (("description", "axes", 0, "bounds"), [0, 10**400]),
     (("description", "axes", 0, "edges"), [0, 1]),
     (("description", "axes", 1, "keys"), ["x", "x"]),
     (("description", "axes", 1, "keys"), ["x", 1]),

@@ -130,6 +130,8 @@ UNREADABLE: list[tuple[tuple[str | int, ...], object]] = [
     (("releases",), []),
     (("releases",), [1]),
     (("releases", 0, "schema"), 3),
+    (("releases", 0, "kind"), None),
+    (("releases", 0, "schema"), True),
     (("releases", 0, "new"), 1),
     (("schema",), 3),
     (("query", "query"), "sum"),
