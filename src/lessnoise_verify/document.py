@@ -89,7 +89,7 @@ class Fields:
     def number(self, name: str, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> Fraction:
         """A finite number from ``low`` to ``high``, exactly."""
         value = self.take(name)
-        if type(value) not in (int, float) or (type(value) is float and not math.isfinite(value)):
+        if type(value) not in (int, float) or not abs(value) < 2**1024 - 2**970:  # beyond all doubles, or NaN
             self._bad(name, value, "a finite number")
         if not low <= value <= high or (open_low and value == low):
             self._bad(name, value, f"{'above' if open_low else 'at least'} {low:g} and at most {high:g}")

@@ -142,6 +142,7 @@ UNREADABLE: list[tuple[tuple[str | int, ...], object]] = [
     (("query", "axes", 0, "keys"), []),
     (("unit",), {"id": None, "max_rows": 1}),
     (("level",), "high"),
+    (("guarantee", "epsilon"), 10**400),
     (("rules",), "none"),
     (("new",), 1),
 ]
