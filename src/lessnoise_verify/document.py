@@ -89,7 +89,7 @@ class Fields:
     def number(self, name: str, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> Fraction:
         """A finite number from ``low`` to ``high``, exactly."""
         value = self.take(name)
-        if type(value) not in (int, float) or (type(value) is float and not math.isfinite(value)):
+        if type(value) not in (int, float) or not abs(value) < 2**1024 - 2**970:  # beyond all doubles, or NaN
             self._bad(name, value, "a finite number")
         if not low <= value <= high or (open_low and value == low):
             self._bad(name, value, f"{'above' if open_low else 'at least'} {low:g} and at most {high:g}")
@@ -162,7 +162,7 @@ def numbers(value: object, name: str, most: int = LARGEST_TABLE) -> list[float]:
     if not isinstance(value, list) or len(value) > most:
         raise Unreadable(f"{name} = {_short(value)} is not a list of at most {most} numbers.")
     for each in value:
-        if type(each) not in (int, float) or not math.isfinite(each) or abs(each) > 2**1023:
+        if type(each) not in (int, float) or abs(each) > 2**1023 or not math.isfinite(each):
             raise Unreadable(f"{name} has the entry {_short(each)}, which is not a finite number.")
         if type(each) is int and int(float(each)) != each:
             raise Unreadable(f"{name} has the entry {_short(each)}, which is no double.")

@@ -32,7 +32,6 @@ NORMS: Final[dict[str, float]] = {
 }
 """The norm in which a law's sensitivity is stated."""
 _WHOLE: Final = ("geometric", "discrete-gaussian", "discrete-power")
-_BODIES: Final = ("norm-radial", "norm-staircase")
 _SPACING: Final = 2**10
 _ONE: Final = 2**30  # steps of what a row adds to a measure in all
 _MOST_NAMES: Final = 2**14
@@ -176,8 +175,6 @@ def _covers(kind: str, noise: Fields, case: Case, effect: Effect) -> bool:
     majorization.
     """
     mine, found, order, most = case.changes, effect.changes, NORMS.get(kind), case.sensitivity**2
-    if kind in _BODIES:  # the order of unequal entries, which matters there, is not compared
-        return mine == found and found.dominant is not None and len(found.dominant.sizes) == 1
     if mine == found:
         return True
     if kind in ("measured", "hierarchy") and noise.choice("change", "any", "moved") == "moved":
@@ -277,7 +274,7 @@ def _names(given: Fields) -> list[str]:
 
 
 def _bounds(given: Fields, names: list[str]) -> list[tuple[Fraction, Fraction]]:
-    found = [_interval(each, f"{given.name}.bounds") for each in given.items("bounds")]
+    found = [_interval(each, f"{given.name}.bounds") for each in given.items("bounds", _MOST_NAMES)]
     if len(found) != len(names):
         raise Unreadable(f"{given.name} has {len(found)} bounds for {len(names)} columns.")
     return found
@@ -414,7 +411,8 @@ def _second_moments(given: Fields, unit: Unit, relation: str) -> _Asked:
         _line(given, "scale", d)
     size = norm
     if lines is not None:  # in floating point, as the step is chosen
-        size = min(norm, Fraction(max(abs(end - by) for line in lines for end, by in zip(line, shift, strict=True))))
+        farthest = max(abs(end - by) for line in lines for end, by in zip(line, shift, strict=True))
+        size = norm if farthest >= norm else Fraction(farthest)
     step, square = _step(size, 18), norm**2 + 2
     reached = norm / step // 1 * step if lines is None else Fraction(0)
     if replaced:  # (reached, 0, ...) by a row of zeros

@@ -101,9 +101,7 @@ def _read_words(given: Fields) -> None:
 
 
 def _checked(release: Fields, proof: Proof) -> tuple[Mechanism, Stated]:
-    if release.take("schema") not in (1, 2):
-        raise Unreadable(f"{release.name}.schema is neither 1 nor 2.")
-    if "kind" in release:
+    if release.whole("schema", 1, 2) == 2:
         release.choice("kind", "release")
     mechanism = check_release(release, proof, None)
     release.end()
