@@ -80,13 +80,15 @@ def _sliced(
         inside, outside = inside + first, outside + second
         if inside:
             u, volume = edges[inside], volumes[inside - 1]
-            part = lunes.parts(shift / ball(u), ball(edges[outside] / u).log())[0]
+            part = lunes.fraction(shift / ball(u), ball(edges[outside] / u).log())
             unknown = 2 * level.rad() * between(arb(0), arb(1)) if first + second > 1 else arb(0)
             total += volume * ((level - below) * part + unknown)
     return total
 
 
-def _heights(edges: list[Fraction], masses: list[Fraction], volumes: list[arb], dimension: arb) -> tuple[list[arb], arb]:
+def _heights(
+    edges: list[Fraction], masses: list[Fraction], volumes: list[arb], dimension: arb
+) -> tuple[list[arb], arb]:
     """Heights that do not rise, and by which logarithm at most the true ones lie above them."""
     heights: list[arb] = []
     rise, total = arb(0), sum(masses)
