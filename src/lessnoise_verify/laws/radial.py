@@ -28,11 +28,12 @@ from lessnoise_verify.document import Fields, NotCovered
 from lessnoise_verify.laws.gaussian import gaussian_delta
 from lessnoise_verify.laws.registry import Case, law
 
-_MOST_PIECES: Final = 3000
+_MOST_PIECES: Final = 1500
 _MOST_STEPS: Final = 400
 _MOST_DOUBLINGS: Final = 40
 _LARGEST_RANGE: Final = 8  # of the exponent in a cell for which a series is tried
-_MOST_LOST: Final = 2000.0  # bits
+_LARGEST_SQUARE: Final = 0.62
+_MOST_DIGITS: Final = 4  # times that their number is doubled
 _LARGEST_ROOT: Final = 64  # denominators of p up to which (D/s)^p = eps is decided exactly
 _SHARE: Final = arb(0).union(arb(1))
 
@@ -60,19 +61,20 @@ def radial_delta(
         if k == dimension and p <= 1 and p.denominator <= _LARGEST_ROOT and _is_pure(squared / scale**2, p, epsilon):
             return arb(0)
     precision = bits + 64 + dimension.bit_length()
-    while True:
+    for _ in range(_MOST_DIGITS):
         with working(precision):
             square = ball(squared) if isinstance(squared, Fraction) else squared
             log_ratio = square.log() / 2 - ball(scale).log()
             if not log_ratio.is_finite():
                 raise NotCovered("the largest change is not known to be above 0.")
-            # The fraction is of the size of kappa where that is small: as many digits are lost to cancellation.
-            lost = float((ball(k / p).log() / ball(p) - log_ratio).mid()) / math.log(2)
-            if precision >= bits + 64 + min(lost, _MOST_LOST):
-                if k == dimension and p <= 1 and epsilon > 0 and ball(p) * log_ratio < ball(epsilon).log():
-                    return arb(0)
-                return _Integral(k, p, log_ratio, dimension, epsilon, bits).enclosed()
-        precision += math.ceil(min(lost, _MOST_LOST))
+            if k == dimension and p <= 1 and epsilon > 0 and ball(p) * log_ratio < ball(epsilon).log():
+                return arb(0)
+            integral = _Integral(k, p, log_ratio, dimension, epsilon, bits)
+            found = integral.enclosed()
+        if not integral.blurred:
+            break
+        precision *= 2
+    return found
 
 
 def _is_pure(ratio: Fraction, p: Fraction, epsilon: Fraction) -> bool:
@@ -85,7 +87,7 @@ class Lunes:
 
     def __init__(self, dimension: int) -> None:
         self.dimension, self.half = arb(dimension), arb(dimension) / 2
-        with working(3 * ctx.prec):  # -C'(0)
+        with working(4 * ctx.prec):  # -C'(0)
             self.constant = ((self.half + 1).lgamma() - (self.half + 0.5).lgamma()).exp() / arb.pi().sqrt()
 
     def fraction(self, kappa: arb, y: arb) -> arb:
@@ -114,14 +116,11 @@ class Lunes:
             return arb(0)
         square = x * x
         exponent = self.dimension * square
-        if square < 0.67 and exponent < 1.5 * ctx.prec + 20:  # DLMF 8.17.8: I_(x^2)(1/2, (M+1)/2) = 1 - 2 C(x)
-            with working(ctx.prec + 20 + int(float(exponent.upper()))):
+        if square < _LARGEST_SQUARE and exponent < 1.5 * ctx.prec + 20:  # DLMF 8.17.8: I_(x^2)(1/2, (M+1)/2) = 1 - 2 C(x)
+            with working(ctx.prec + 20 + int(1.2 * float(exponent.upper()))):  # C(x) is above e^-(0.8 M x^2)
                 power = ((self.half + 0.5) * (-square).log1p()).exp()
                 return 0.5 - self.constant * x * power * square.hypgeom_2f1(1, self.half + 1, 1.5)
-        # The same for C(x), by Pfaff's transformation (DLMF 15.8.1).
-        series = self._enveloped(1 / square - 1) if square < 0.67 else (1 - 1 / square).hypgeom_2f1(
-            0.5, 1, self.half + 1.5
-        )
+        series = self._enveloped(1 / square - 1)  # the same for C(x), by Pfaff's transformation (DLMF 15.8.1)
         return self.constant * ((self.half + 0.5) * (-square).log1p()).exp() / (self.dimension + 1) / x * series
 
     def _enveloped(self, w: arb) -> arb:
@@ -162,6 +161,7 @@ class _Integral:
         self.excess, self.shape = ball(dimension - k), ball(k / p)
         self.steep = p >= 1 and k == dimension
         self.lunes, self.log_gamma = Lunes(dimension), self.shape.lgamma()
+        self.blurred = False  # whether rounding hides what is integrated: then more digits are needed
         self.bits, self.order = bits, 2 * (bits // 5 + 2)  # an even order: see _integrated
 
     def enclosed(self) -> arb:
@@ -169,7 +169,7 @@ class _Integral:
         pieces, made = self._start(), 0
         while True:
             total = sum((piece.value for piece in pieces), arb(0))
-            if accurate(total, self.bits) or made > _MOST_PIECES:
+            if accurate(total, self.bits) or made > _MOST_PIECES or self.blurred:
                 return probability(total)
             goal = abs(total).upper() / 2 ** (self.bits + 1) / len(pieces)
             rest = [piece for piece in pieces if not piece.value.rad() <= goal]
@@ -292,6 +292,7 @@ class _Integral:
             within = self._series(whole, radius, self._exponent(low, high), fraction)
         finally:
             ctx.cap = length
+        self.blurred |= at_middle[0].is_finite() and not accurate(at_middle[0], self.bits)
         known = sum((at_middle[j] / (j + 1) for j in range(0, self.order, 2)), arb(0))
         return 2 * radius * (known + within[self.order] / (self.order + 1))
 
