@@ -17,9 +17,8 @@ the middle, with Lagrange's remainder: the next coefficient of the same series, 
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from flint import arb, arb_series, ctx
 
@@ -28,7 +27,7 @@ from lessnoise_verify.document import Fields, NotCovered
 from lessnoise_verify.laws.gaussian import gaussian_delta
 from lessnoise_verify.laws.registry import Case, law
 
-_MOST_PIECES: Final = 1500
+_MOST_PIECES: Final = 1000
 _MOST_STEPS: Final = 400
 _MOST_DOUBLINGS: Final = 40
 _LARGEST_RANGE: Final = 8  # of the exponent in a cell for which a series is tried
@@ -69,6 +68,8 @@ def radial_delta(
                 raise NotCovered("the largest change is not known to be above 0.")
             if k == dimension and p <= 1 and epsilon > 0 and ball(p) * log_ratio < ball(epsilon).log():
                 return arb(0)
+            if k == dimension == p == 1:  # the Laplace law, not pure: 1 - e^((eps - D/s)/2)
+                return -((ball(epsilon) - log_ratio.exp()) / 2).expm1()
             integral = _Integral(k, p, log_ratio, dimension, epsilon, bits)
             found = integral.enclosed()
         if not integral.blurred:
@@ -92,12 +93,15 @@ class Lunes:
 
     def fraction(self, kappa: arb, y: arb) -> arb:
         """F for D = kappa u and Y = u e^y, y >= 0; where d or t leave [-1, 1], the caps are all or nothing, as F is."""
-        return self.cap((y.expm1() * (y.expm1() + 2) / kappa - kappa) / 2) - self.second(kappa, y)
+        return self.cap(self.place(kappa, y)) - self.second(kappa, y)
+
+    def place(self, kappa: arb, y: arb) -> arb:
+        """The place d of the plane in which the spheres meet."""
+        return (y.expm1() * (y.expm1() + 2) / kappa - kappa) / 2
 
     def second(self, kappa: arb, y: arb) -> arb:
         """E = e^(My) C(t)."""
-        t = (y.expm1() * (y.expm1() + 2) / kappa + kappa) / 2 / y.exp()
-        return (self.dimension * y).exp() * self.cap(t)
+        return (self.dimension * y).exp() * self.cap((kappa + self.place(kappa, y)) / y.exp())
 
     def cap(self, x: arb) -> arb:
         """C(x), the fraction of a ball beyond a plane at x radii from its centre; it falls with x."""
@@ -116,7 +120,9 @@ class Lunes:
             return arb(0)
         square = x * x
         exponent = self.dimension * square
-        if square < _LARGEST_SQUARE and exponent < 1.5 * ctx.prec + 20:  # DLMF 8.17.8: I_(x^2)(1/2, (M+1)/2) = 1 - 2 C(x)
+        if (
+            square < _LARGEST_SQUARE and exponent < 1.5 * ctx.prec + 20
+        ):  # DLMF 8.17.8: I_(x^2)(1/2, (M+1)/2) = 1 - 2 C(x)
             with working(ctx.prec + 20 + int(1.2 * float(exponent.upper()))):  # C(x) is above e^-(0.8 M x^2)
                 power = ((self.half + 0.5) * (-square).log1p()).exp()
                 return 0.5 - self.constant * x * power * square.hypgeom_2f1(1, self.half + 1, 1.5)
@@ -124,7 +130,7 @@ class Lunes:
         return self.constant * ((self.half + 0.5) * (-square).log1p()).exp() / (self.dimension + 1) / x * series
 
     def _enveloped(self, w: arb) -> arb:
-        """2F1(1/2, 1; c; -w) = (c-1) int (1-t)^(c-2) (1+wt)^(-1/2) dt: the terms envelop it, as those of the root do."""
+        """2F1(1/2, 1; c; -w) = (c-1) int (1-t)^(c-2) (1+wt)^(-1/2) dt: the terms envelop it, as the root's do."""
         total, term, tiny = arb(0), arb(1), arb(2) ** -ctx.prec
         for n in range(_MOST_STEPS):
             total += term
@@ -287,17 +293,17 @@ class _Integral:
         whole = _Node(*(between(*pair) for pair in zip(low, high, strict=True)))
         length, ctx.cap = ctx.cap, self.order + 1
         try:
-            exact = self.lunes.fraction(middle.kappa, middle.y)
-            at_middle = self._series(middle, radius, self._exponent(middle, middle), exact)
-            within = self._series(whole, radius, self._exponent(low, high), fraction)
+            exact, place = (f(middle.kappa, middle.y) for f in (self.lunes.fraction, self.lunes.place))
+            at_middle = self._series(middle, radius, self._exponent(middle, middle), exact, place)
+            within = self._series(whole, radius, self._exponent(low, high), fraction, place)
         finally:
             ctx.cap = length
         self.blurred |= at_middle[0].is_finite() and not accurate(at_middle[0], self.bits)
         known = sum((at_middle[j] / (j + 1) for j in range(0, self.order, 2)), arb(0))
         return 2 * radius * (known + within[self.order] / (self.order + 1))
 
-    def _series(self, at: _Node, radius: arb, exponent: arb, fraction: arb) -> arb_series:
-        """Weight times F around a node, in steps of the radius.
+    def _series(self, at: _Node, radius: arb, exponent: arb, fraction: arb, place: arb) -> arb_series:
+        """Weight times F around a node, in steps of the radius; ``place`` is d in the middle.
 
         As e^y (1 - t^2)^(1/2) = (1 - d^2)^(1/2), dF/dkappa and dF/dy give, with E = e^(My) C(t),
         F' = c (1 - d^2)^((M-1)/2) (kappa' - (kappa + d) y') - M y' E.
@@ -313,6 +319,11 @@ class _Integral:
         kappa = at.kappa * arb_series([0, -radius / p]).exp()
         growth = arb_series([at.y.expm1(), *grown.coeffs()[1:]])
         d = (growth * (growth + 2) / kappa - kappa) / 2
+        if self.steep and p == 1:  # (e^y - 1)/kappa = eps s/D is constant: d = q - (1 - q^2) kappa/2 for this q
+            quotient = self.epsilon / self.log_ratio.exp()
+            d = quotient - (1 - quotient**2) * kappa / 2
+        # By the mean value theorem, d differs from that in the middle by its slope at most: often narrower.
+        d = arb_series([d[0].intersection(place + d[1] * arb(0, 1)), *d.coeffs()[1:]])
         if not abs(d[0]) < 1:  # the spheres may touch here: F is not smooth
             return arb_series([arb.nan()] * (self.order + 1))
         rim = lunes.constant * ((lunes.half - 0.5) * (1 - d * d).log()).exp()

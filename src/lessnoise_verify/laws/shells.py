@@ -39,7 +39,8 @@ def shells_delta(noise: Fields, dimension: int, squared: Fraction | arb, epsilon
     masses = [Fraction(each) for each in noise.numbers("probabilities")]
     if len(edges) != len(masses) + 1 or not masses or edges[0] != 0 or min(masses) <= 0:
         raise Unreadable("the shells are not given by edges from 0 on and a probability above 0 between any two.")
-    if any(inner >= outer for inner, outer in pairwise(edges)) or abs(sum(masses) - 1) > Fraction(1, 10**9):
+    excess = abs(sum(masses, Fraction(-1)))
+    if any(inner >= outer for inner, outer in pairwise(edges)) or excess > Fraction(1, 10**9):
         raise Unreadable("the edges of the shells do not rise, or the probabilities do not add up to 1.")
     if len(masses) > _MOST_SHELLS:
         raise NotCovered(f"{len(masses)} shells are more than {_MOST_SHELLS}.")
