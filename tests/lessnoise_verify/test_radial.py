@@ -80,7 +80,7 @@ def test_one_dimension_by_quadrature(k, p, epsilon):
     def difference(x):
         return density(x) - mpmath.exp(epsilon) * density(x + 1)
 
-    grid = [x for x in np.linspace(-12.0113, 12.0117, 4001) if x not in (0.0, -1.0)]
+    grid = [x for x in map(float, np.linspace(-12.0113, 12.0117, 601)) if x not in (0.0, -1.0)]
     signs = [difference(x) > 0 for x in grid]
     ends_ = [-1.0, 0.0]
     for low, high, before, after in zip(grid, grid[1:], signs, signs[1:], strict=False):
@@ -96,11 +96,13 @@ def test_one_dimension_by_quadrature(k, p, epsilon):
     assert abs(float(found.mid()) - float(total)) < 1e-7 * float(total)
 
 
-@pytest.mark.parametrize(("k", "p", "scale", "epsilon"), [(3.0, 1.0, 0.5, 1.0), (2.0, 1.5, 1.0, 0.5), (3.0, 4.0, 1.5, 1.0)])
+@pytest.mark.parametrize(
+    ("k", "p", "scale", "epsilon"), [(3.0, 1.0, 0.5, 1.0), (2.0, 1.5, 1.0, 0.5), (3.0, 4.0, 1.5, 1.0)]
+)
 def test_three_dimensions_by_quadrature(k, p, scale, epsilon):
     """The cosine of the angle between noise and shift is uniform: a plain sum over radii and cosines."""
-    r = (np.arange(4000) + 0.5) * 0.003 * scale
-    t = (np.arange(2000) + 0.5) / 1000 - 1.0
+    r = (np.arange(1500) + 0.5) * 0.008 * scale
+    t = (np.arange(1000) + 0.5) / 500 - 1.0
     mass = r ** (k - 1) * np.exp(-((r / scale) ** p))
     moved = np.sqrt(r[:, None] ** 2 + 2 * r[:, None] * t + 1.0)
     loss = (3 - k) * np.log(moved / r[:, None]) + (moved / scale) ** p - (r[:, None] / scale) ** p
@@ -153,7 +155,7 @@ def random_members(count):
 
 
 def test_the_library_agrees():
-    for m, k, p, scale, epsilon in random_members(14):
+    for m, k, p, scale, epsilon in random_members(12):
         bracket = delta_of(ln.Radial(k, p, scale), m, 1.0, epsilon)
         found = enclosed(m, k, p, scale, 1.0, epsilon)
         low, high = (float(end) for end in ends(found))
