@@ -3,6 +3,7 @@
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def test_one_dimension_by_a_sum_over_intervals(epsilon, shift):
         pairs = zip(edges, edges[1:], masses, strict=False)
         return next((mass / (b - a) / 2 for a, b, mass in pairs if a <= abs(x) < b), 0.0)
 
-    middles = [((a + b) / 2, b - a) for a, b in zip(points, points[1:], strict=False)]
+    middles = [((a + b) / 2, b - a) for a, b in pairwise(points)]
     value = math.fsum(max(height(x) - math.exp(epsilon) * height(x + shift), 0.0) * width for x, width in middles)
     found = enclosed(1, edges, masses, shift, epsilon)
     low, high = (float(end) for end in ends(found))
@@ -95,9 +96,9 @@ def test_delta_falls_with_epsilon_and_grows_with_the_shift():
     edges = [0.0, 1.0, 1.5, 3.0]
     masses = of_heights(5, edges, [0.0, -0.7, -2.0])
     found = [enclosed(5, edges, masses, 1.0, epsilon) for epsilon in (0.0, 0.5, 1.9)]
-    assert all(after < before for before, after in zip(found, found[1:], strict=False))
+    assert all(after < before for before, after in pairwise(found))
     found = [enclosed(5, edges, masses, shift, 0.5) for shift in (0.1, 1.0, 2.0)]
-    assert all(after > before for before, after in zip(found, found[1:], strict=False))
+    assert all(after > before for before, after in pairwise(found))
 
 
 @pytest.mark.parametrize(
