@@ -39,7 +39,8 @@ def shells_delta(noise: Fields, dimension: int, squared: Fraction | arb, epsilon
     masses = [Fraction(each) for each in noise.numbers("probabilities")]
     if len(edges) != len(masses) + 1 or not masses or edges[0] != 0 or min(masses) <= 0:
         raise Unreadable("the shells are not given by edges from 0 on and a probability above 0 between any two.")
-    if any(inner >= outer for inner, outer in pairwise(edges)) or abs(sum(masses) - 1) > Fraction(1, 10**9):
+    excess = abs(sum(masses, Fraction(-1)))
+    if any(inner >= outer for inner, outer in pairwise(edges)) or excess > Fraction(1, 10**9):
         raise Unreadable("the edges of the shells do not rise, or the probabilities do not add up to 1.")
     if len(masses) > _MOST_SHELLS:
         raise NotCovered(f"{len(masses)} shells are more than {_MOST_SHELLS}.")
@@ -80,13 +81,15 @@ def _sliced(
         inside, outside = inside + first, outside + second
         if inside:
             u, volume = edges[inside], volumes[inside - 1]
-            part = lunes.parts(shift / ball(u), ball(edges[outside] / u).log())[0]
+            part = lunes.fraction(shift / ball(u), ball(edges[outside] / u).log())
             unknown = 2 * level.rad() * between(arb(0), arb(1)) if first + second > 1 else arb(0)
             total += volume * ((level - below) * part + unknown)
     return total
 
 
-def _heights(edges: list[Fraction], masses: list[Fraction], volumes: list[arb], dimension: arb) -> tuple[list[arb], arb]:
+def _heights(
+    edges: list[Fraction], masses: list[Fraction], volumes: list[arb], dimension: arb
+) -> tuple[list[arb], arb]:
     """Heights that do not rise, and by which logarithm at most the true ones lie above them."""
     heights: list[arb] = []
     rise, total = arb(0), sum(masses)
