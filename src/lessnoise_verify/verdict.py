@@ -54,6 +54,7 @@ def _check(given: Fields, proof: Proof, value: bytes | None) -> None:
     if given.take("schema") not in (1, 2) or type(given.take("schema")) is not int:
         raise Unreadable("the schema is neither 1 nor 2.")
     if given.take("kind", None) == "lower-bound":
-        return check_bound(given, proof)
-    check_release(given, proof, value)
+        check_bound(given, proof)
+    else:
+        check_release(given, proof, value)
     given.end()
