@@ -2,7 +2,7 @@
 
 A file states: every noise N on R^M that is (epsilon, delta)-private against every shift of l2 length at most D (or,
 with "against": "entry", against every change of one entry by D) has E |N|^2 >= value. It carries tests, and whatever
-they are, what follows from them is true. Three rules bring it to noise in R^m that is private against shifts of length 1:
+they are, what follows from them is true. Three rules bring it to noise in R^m, private against shifts of length 1:
 
 * Any m of the M entries are private noise in R^m, and |N|^2 is M/m times the mean of |N_S|^2 over the sets S of m
   entries: a bound for m is worth M/m times as much for M.

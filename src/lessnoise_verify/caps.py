@@ -8,8 +8,8 @@ of the c_l. Privacy, averaged over the directions of v, gives E |N|^2 >= min ove
 
 with Phi1 and Phi2 the means of the test over the spheres |n| = r and |n + v| = r. Phi1 is linear in r^2 between nodes.
 Phi2 is 0 for r <= d, as |n + v| > d where cos(n, v) > 0. For r > d let t be the cosine of n + v and v: z = r^2 + d^2
-- 2 r d t, and cos(n, v) > x_l says |n| < a_l = g - d x_l with g^2 = r^2 - d^2 (1 - x_l^2), where t > 0. So on every cell
-Phi2 needs the mass and the mean of z on caps t > t0: S = P(t > t0), half an incomplete beta function, and
+- 2 r d t, and cos(n, v) > x_l says |n| < a_l = g - d x_l with g^2 = r^2 - d^2 (1 - x_l^2), where t > 0. So on every
+cell Phi2 needs the mass and the mean of z on caps t > t0: S = P(t > t0), half an incomplete beta function, and
 J = E[t; t > t0].
 
 *Between two radii* r1 < r2, w = r2 - r1, G is at least the smaller of its values there, less what r^2 and Phi1 sag
@@ -270,21 +270,22 @@ def caps_exceed(given: Fields, dimension: int, epsilon: Fraction, delta: arb, va
     level = ball(value / tests.scale) + tests.spent * delta
     if not arb(tests.end) ** 2 / ball(tests.scale) >= level:
         raise NotCovered("the tests end before |n|^2 reaches the bound.")
-    cuts = sorted({*tests.nodes, *tests.shifts, tests.end})
-    points = [tests.point(cut) for cut in cuts]
-    waiting = list(pairwise(points))
-    while waiting:
-        one, two = waiting.pop()
-        for point in (one, two):
-            if not point.value >= level:
-                found = ball(tests.scale) * (point.value - tests.spent * delta)
-                raise NotCovered(
-                    f"the tests prove at most {shown(found)} for shifts of length 1; {float(value):.12g} is stated."
-                )
-        low = tests.least(one, two)
-        if low is None or not low >= level:
-            middle = 0.5 * (one.radius + two.radius)
-            if not one.radius < middle < two.radius:
-                raise NotCovered("the tests do not prove the bound between two neighbouring numbers.")
-            point = tests.point(middle)
-            waiting += [(one, point), (point, two)]
+
+    def point(radius: float) -> _Point:
+        found = tests.point(radius)
+        if not found.value >= level:
+            most = ball(tests.scale) * (found.value - tests.spent * delta)
+            raise NotCovered(f"the tests prove at most {shown(most)} for shifts of length 1, not {float(value):.12g}.")
+        return found
+
+    for pair in pairwise(point(cut) for cut in sorted({*tests.nodes, *tests.shifts, tests.end})):
+        waiting = [pair]
+        while waiting:
+            one, two = waiting.pop()
+            low = tests.least(one, two)
+            if low is None or not low >= level:
+                middle = 0.5 * (one.radius + two.radius)
+                if not one.radius < middle < two.radius:
+                    raise NotCovered("the tests do not prove the bound between two neighbouring numbers.")
+                between = point(middle)
+                waiting += [(between, two), (one, between)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lessnoise.mechanism.least.bound.proof import LowerBound
     from lessnoise.mechanism.mechanism import Mechanism
 
-SLACK = 1e-3
+SLACK = 1e-5
 """Share by which caps state less than what floating point proves: ball arithmetic then needs fewer radii."""
 
 _ROUNDED = 1e-6  # the same for bounds that are quick to check
