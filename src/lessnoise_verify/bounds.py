@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lessnoise_verify.certificate import Proof
 
 _LARGEST_EPSILON: Final = 700
-_MOST_CELLS: Final = 50_000
+_MOST_CELLS: Final = 30_000
 _MOST_TERMS: Final = 10**6
 _BITS: Final = 128
 
@@ -46,9 +46,9 @@ class Question(NamedTuple):
 def check_bound(given: Fields, proof: Proof) -> None:
     """The file of a lower bound."""
     given.take("lessnoise", None)
-    dimension, order = given.whole("dimension"), given.number("order")
+    dimension, order = given.whole("dimension"), given.number("order", 0.0, 100.0)
     epsilon, delta = given.positive("epsilon", _LARGEST_EPSILON), given.number("delta", 0.0, 1.0)
-    sensitivity, value = given.positive("sensitivity"), given.positive("value")
+    sensitivity, value = given.positive("sensitivity", 1e300), given.positive("value", 1e300)
     against = given.choice("against", "ball", "entry")
     method = given.choice("method", *_METHODS)
     fewer, times = given.whole("fewer", 1, dimension), given.whole("times", 1, 10**9)
@@ -82,12 +82,12 @@ def _refute(per_entry: Fraction, epsilon: Fraction, delta: Fraction) -> None:
     with working(_BITS):
         found = gaussian_delta(1 / variance, epsilon, 20) if per_entry < 10**12 else arb(0)
     if found.is_finite() and ends(found)[1] <= delta and per_entry < 10**12:
-        raise Refuted(f"normal noise with {float(variance):.6g} of it for each entry is private, too.")
+        raise Refuted(f"normal noise with {shown(ball(variance))} of it for each entry is private, too.")
 
 
 def _short_of(question: Question, found: arb) -> NotCovered:
     return NotCovered(
-        f"the tests prove only {shown(found)}, in units of the shift; {float(question.value):.12g} is stated."
+        f"the tests prove only {shown(found)}, in units of the shift; {shown(ball(question.value))} is stated."
     )
 
 

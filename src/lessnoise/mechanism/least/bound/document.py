@@ -27,6 +27,7 @@ SLACK = 1e-5
 _ROUNDED = 1e-6  # the same for bounds that are quick to check
 _MOST = 1000  # dimensions of tests; beyond, a bound for so many serves
 _CELLS = 20_000
+_WIDE = 0.4  # epsilon below which the scalar bound is the best on the line
 
 
 def bound_document(mechanism: Mechanism, slack: float = SLACK) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def _of_ball(dimension: int, epsilon: float, delta: float, slack: float) -> _Fou
     goal, part = Goal.of("squared"), min(dimension, _MOST)
     law, problem = find(part, epsilon, delta, 1.0, goal).law, Problem(part, epsilon, delta, goal.power)
     expected, simple = math.exp(2.0 * goal.log_size(law, part)), _scalar(epsilon, delta)
-    if entries_bound(problem) > (1.0 - slack) * expected:
+    if entries_bound(problem) > (1.0 - slack) * expected or (part == 1 and epsilon < _WIDE):
         return simple
     with np.errstate(all="ignore"):
         found = _rearranged(problem, expected) if part == 1 else _caps(_compute(problem, expected, law), part, slack)
