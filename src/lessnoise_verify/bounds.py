@@ -1,8 +1,8 @@
 """Lower bounds on the noise of every mechanism, proved from multipliers and tests.
 
-A file states: every noise N on R^M that is (epsilon, delta)-private against every shift of l2 length at most D (or, with
-"against": "entry", against every change of one entry by D) has E |N|^2 >= value. It carries tests, and whatever they
-are, what follows from them is true. Three rules bring it to noise in R^m that is private against shifts of length 1:
+A file states: every noise N on R^M that is (epsilon, delta)-private against every shift of l2 length at most D (or,
+with "against": "entry", against every change of one entry by D) has E |N|^2 >= value. It carries tests, and whatever
+they are, what follows from them is true. Three rules bring it to noise in R^m, private against shifts of length 1:
 
 * Any m of the M entries are private noise in R^m, and |N|^2 is M/m times the mean of |N_S|^2 over the sets S of m
   entries: a bound for m is worth M/m times as much for M.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lessnoise_verify.certificate import Proof
 
 _LARGEST_EPSILON: Final = 700
-_MOST_CELLS: Final = 50_000
+_MOST_CELLS: Final = 30_000
 _MOST_TERMS: Final = 10**6
 _BITS: Final = 128
 
@@ -46,9 +46,9 @@ class Question(NamedTuple):
 def check_bound(given: Fields, proof: Proof) -> None:
     """The file of a lower bound."""
     given.take("lessnoise", None)
-    dimension, order = given.whole("dimension"), given.number("order")
+    dimension, order = given.whole("dimension"), given.number("order", 0.0, 100.0)
     epsilon, delta = given.positive("epsilon", _LARGEST_EPSILON), given.number("delta", 0.0, 1.0)
-    sensitivity, value = given.positive("sensitivity"), given.positive("value")
+    sensitivity, value = given.positive("sensitivity", 1e300), given.positive("value", 1e300)
     against = given.choice("against", "ball", "entry")
     method = given.choice("method", *_METHODS)
     fewer, times = given.whole("fewer", 1, dimension), given.whole("times", 1, 10**9)
@@ -82,11 +82,13 @@ def _refute(per_entry: Fraction, epsilon: Fraction, delta: Fraction) -> None:
     with working(_BITS):
         found = gaussian_delta(1 / variance, epsilon, 20) if per_entry < 10**12 else arb(0)
     if found.is_finite() and ends(found)[1] <= delta and per_entry < 10**12:
-        raise Refuted(f"normal noise with {float(variance):.6g} of it for each entry is private, too.")
+        raise Refuted(f"normal noise with {shown(ball(variance))} of it for each entry is private, too.")
 
 
 def _short_of(question: Question, found: arb) -> NotCovered:
-    return NotCovered(f"the tests prove only {shown(found)}, in units of the shift; {float(question.value):.12g} is stated.")
+    return NotCovered(
+        f"the tests prove only {shown(found)}, in units of the shift; {shown(ball(question.value))} is stated."
+    )
 
 
 def _scalar(given: Fields, question: Question) -> None:
@@ -121,48 +123,87 @@ def _scalar(given: Fields, question: Question) -> None:
         raise _short_of(question, found)
 
 
-def _line(given: Fields, question: Question) -> None:
-    """One number and shifts of several lengths d = j/n, with tests that are linear on cells.
+def _rearranged(given: Fields, question: Question) -> None:
+    """One number and all shifts up to 1, by rearrangement and a march outwards.
 
-    The edges are i/n and o + i/n, so that every shift moves cells onto cells (which hold their left ends). For a shift
-    by d > 0 the test is c_d(n)/lambda_d for n >= 0 and 0 otherwise; for -d it is the mirror image. Averaged over both,
-    E n^2 >= min over r of G(r) - delta sum lambda_d, G(r) = r^2 + sum_d [c_d(r) - e^eps c_d(r - d)]/2, lambda_d = max
-    c_d. On a cell of width w, r^2 is above its chord less w^2/4, and the rest is linear: the ends decide.
+    Let N have a density h (else add a little uniform noise: it keeps the promise and costs as little as wished). For v
+    uniform in [-1, 1], delta is at least the mean of 1 - int over c of |{h > c} n ({e^eps h > c} - v)|, and Riesz's
+    inequality makes that smaller for the symmetric falling rearrangement of h, whose mean square is smaller, too. So
+    let h be symmetric and fall. The tests 1{n v > 0, |v| > 1 - t(|n|)}, 0 <= t <= 1, of multiplier lambda, give
+
+        E n^2 >= nu - lambda delta  if  X(r) = int_0^r (G - nu) >= 0 for all r,
+        G(r) = r^2 + lambda (t(r) - e^eps L(r))/2,   L(r) = |{a in [max(r-1, 0), r] : a - (r-1) < t(a)}|,
+
+    since h is a mixture of uniform laws on centred intervals. Here t is constant on cells of width w = 1/n, at most
+    1 - w, and each value is the least (nearly) with which either G >= nu on the cell, or X at
+    both ends is at least w/4 times the range of G, more than which it cannot dip below its chord. L is at most the
+    largest t(a) that counts, and if the first cells from r - 1 on all have t >= b, and are longer than b, at least b.
     """
-    scale, per_unit = given.positive("scale"), given.whole("per_unit", 1, 10**4)
-    offset = given.positive("offset")
-    if not offset * per_unit < 1 or question.dimension != 1:
-        raise Unreadable(f"{given.name}.offset is not within one cell, or the tests are not for one number.")
-    tests: list[tuple[int, list[float]]] = []
-    for one in given.objects("tests", 200):
-        tests.append((one.whole("shift", 1, per_unit), one.numbers("values", 2 * _MOST_CELLS)))
-        one.end()
-    cells = max((len(values) // 2 + 2 * shift for shift, values in tests), default=0)
-    if cells > _MOST_CELLS or sum(len(values) for _, values in tests) > _MOST_TERMS:
-        raise NotCovered("the tests have too many cells.")
-    if any(len(values) % 2 or min(values, default=0.0) < 0.0 for _, values in tests):
-        raise Unreadable(f"{given.name}.tests have values below 0, or not two for each cell.")
+    scale, per_unit = given.positive("scale"), given.whole("per_unit", 2, 10**4)
+    multiplier = given.positive("multiplier")
+    if question.dimension != 1:
+        raise Unreadable("the march is for one number: fewer must be 1.")
     with working(_BITS):
-        grow, spent, low = ball(question.epsilon).exp(), arb(0), ball(_edge(cells, per_unit, offset) ** 2 / scale)
-        sums = [arb(0)] * (2 * cells)
-        for shift, values in tests:
-            spent += max(values, default=0.0)
-            for place, c in enumerate(values):
-                if c > 0.0:
-                    sums[place] += arb(c) / 2
-                    sums[place + 4 * shift] -= grow * c / 2
-        for cell in range(cells):
-            left, right = (_edge(i, per_unit, offset) for i in (cell, cell + 1))
-            sag = (right - left) ** 2 / 4
-            for place, edge in ((2 * cell, left), (2 * cell + 1, right)):
-                low = low.min(ball((edge**2 - sag) / scale) + sums[place])
-        found = ball(scale) * (low - spent * question.delta)
-    if not found >= ball(question.value):
-        raise _short_of(question, found)
+        n, half, grow = per_unit, ball(multiplier / 2), ball(question.epsilon).exp()
+        nu, w = ball(question.value / scale) + ball(multiplier) * question.delta, ball(Fraction(1, n))
+        into = half * grow * w
+        inflow: dict[int, _Inflow] = {}
+        x, quiet, work = arb(0), 0, 0
+        for j in range(_MOST_CELLS):
+            inner, outer, mean = (
+                ball(Fraction(k, 3 * n * n) / scale) for k in (3 * j**2, 3 * (j + 1) ** 2, 3 * j * (j + 1) + 1)
+            )
+            length, longest, least, run = inflow.pop(j, _NOTHING)
+            shortest = least.min(arb(run - 1)) if run else arb(0)
+            gain = x + w * (mean - nu - into * length)
+            dip = w * (outer - inner + into * (longest - shortest)) / 4
+            t = (nu - inner + into * longest) / half
+            if x >= dip:
+                t = t.min((dip - gain) / (w * half))
+            t = (t.upper() * (1 + arb(2) ** -50)).max(arb(0))
+            if not t <= 1 - w:
+                break
+            before, x = x, gain + w * half * t
+            if not (half * t >= nu - inner + into * longest or (before >= dip and x >= dip)):
+                break
+            quiet = 0 if t > 0 else quiet + 1
+            if quiet > n and inner >= nu:  # nothing but r^2 from here on
+                return
+            m, cells = 0, t * n
+            while t > 0 and not m >= cells + 1:
+                old = inflow.get(j + n - m, _NOTHING)
+                least, run = (cells if m == 0 else old.least.min(cells), m + 1) if old.run == m else old[2:]
+                inflow[j + n - m] = _Inflow(old.length + _mean_length(cells, m), old.longest.max(cells), least, run)
+                m += 1
+            work += m
+            if work > _MOST_TERMS:
+                break
+    raise NotCovered("the march outwards does not prove the bound.")
 
 
-def _edge(place: int, per_unit: int, offset: Fraction) -> Fraction:
-    return Fraction(place // 2, per_unit) + (offset if place % 2 else 0)
+class _Inflow(NamedTuple):
+    """What the tests on [r - 1, r] are for r in a cell, in widths of cells."""
+
+    length: arb  # L, on average over the cell
+    longest: arb
+    least: arb  # t on the first cells from r - 1 on
+    run: int  # as many as follow each other
+
+
+_NOTHING: Final = _Inflow(arb(0), arb(0), arb(0), 0)
+
+
+def _mean_length(t: arb, m: int) -> arb:
+    """A bound on the mean length, over x in [0, 1], of {u in [m, m+1] : x <= u < x + t}.
+
+    It is min(1 - x, t) for m = 0 and x + t - m, cut to [0, 1], for others.
+    """
+    zero, one = arb(0), arb(1)
+    if m == 0:
+        below = t.min(one)
+        return below - below * below / 2
+    rise, rest = (t - m + 1).max(zero).min(one), (m + 1 - t).max(zero).min(one)
+    return rise * rise / 2 if t <= m else 1 - rest * rest / 2
 
 
 def _caps(given: Fields, question: Question) -> None:
@@ -170,4 +211,8 @@ def _caps(given: Fields, question: Question) -> None:
         caps_exceed(given, *question)
 
 
-_METHODS: Final[dict[str, Callable[[Fields, Question], None]]] = {"scalar": _scalar, "line": _line, "caps": _caps}
+_METHODS: Final[dict[str, Callable[[Fields, Question], None]]] = {
+    "scalar": _scalar,
+    "rearranged": _rearranged,
+    "caps": _caps,
+}

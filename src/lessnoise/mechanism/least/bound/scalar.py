@@ -100,18 +100,27 @@ def scalar_quantile_bound(epsilon: float, delta: float, probability: float) -> f
         return points * points / 4.0 * (1.0 - 1e-15)
 
 
-@functools.lru_cache(maxsize=256)
+def scalar_steps(epsilon: float, delta: float) -> int:
+    """The N of the bound on E n^2, with which it can be checked."""
+    return _best(epsilon, delta, 2)[1]
+
+
 def _bound(epsilon: float, delta: float, order: int) -> float:
+    return _best(epsilon, delta, order)[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _best(epsilon: float, delta: float, order: int) -> tuple[float, int]:
     if epsilon > _LARGEST:
-        return 0.0
+        return 0.0, 1
     with localcontext(Context(prec=_DIGITS + _lost(epsilon))):
         r, spent = _ratio(epsilon, delta)
         # l - 2 d m grows with T as long as P(|K| >= T) = 2 r^N/(1 + r) is above this share.
         share = spent / (1 + spent)
         steps = (2 / (share * (1 + r))).ln() if share > 0 else Decimal(100)  # beyond 100 there is next to nothing
         last = int(steps / Decimal(epsilon))
-        found = max(_value(r, spent, max(last + step, 1), order) for step in (0, 1))
-        return max(float(found), 0.0) * (1.0 - 1e-15)
+        found, steps_taken = max((_value(r, spent, n, order), n) for n in (max(last, 1), last + 1))
+        return max(float(found), 0.0) * (1.0 - 1e-15), steps_taken
 
 
 def _ratio(epsilon: float, delta: float) -> tuple[Decimal, Decimal]:
