@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from flint import acb, acb_poly, arb, ctx
 
-from lessnoise_verify.balls import accurate, ball, working
+from lessnoise_verify.balls import accurate, ball, between, working
 from lessnoise_verify.document import Fields, NotCovered, Unreadable
 from lessnoise_verify.laws.registry import Case, law
 
@@ -200,8 +200,8 @@ def norm_radial(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """The density falls like exp(-(||n||/s)^p): u has k = M + p, and Y^p = u^p + eps, in units of s."""
     body, least, most = _size(noise, case)
     p, scale = noise.number("power", 1.0, 100.0), noise.positive("scale")
-    found = [_radial(body, case.dimension, p, d / scale, epsilon, bits) for d in {least, most}]
-    return found[0].union(found[-1])
+    found = [_radial(body, case.dimension, p, d / scale, epsilon, bits) for d in (least, most)[: 1 + (least < most)]]
+    return found[0] if least == most else between(*found)
 
 
 def _radial(body: str, m: int, p: Fraction, d: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -251,8 +251,8 @@ def norm_staircase(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     """
     body, least, most = _size(noise, case)
     rate, share, width = noise.number("rate", 2.0**-6, 700.0), noise.positive("share", 1.0), noise.positive("width")
-    found = [_stairs(body, case.dimension, rate, share, d / width, epsilon, bits) for d in {least, most}]
-    return found[0].union(found[-1])
+    found = [_stairs(body, case.dimension, rate, share, d / width, epsilon, bits) for d in (least, most)[: 1 + (least < most)]]
+    return found[0] if least == most else between(*found)
 
 
 def _stairs(body: str, m: int, rate: Fraction, share: Fraction, d: Fraction, epsilon: Fraction, bits: int) -> arb:
