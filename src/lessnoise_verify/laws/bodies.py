@@ -251,7 +251,10 @@ def norm_staircase(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     """
     body, least, most = _size(noise, case)
     rate, share, width = noise.number("rate", 2.0**-6, 700.0), noise.positive("share", 1.0), noise.positive("width")
-    found = [_stairs(body, case.dimension, rate, share, d / width, epsilon, bits) for d in (least, most)[: 1 + (least < most)]]
+    found = [
+        _stairs(body, case.dimension, rate, share, d / width, epsilon, bits)
+        for d in (least, most)[: 1 + (least < most)]
+    ]
     return found[0] if least == most else between(*found)
 
 

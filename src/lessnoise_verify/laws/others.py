@@ -243,7 +243,9 @@ def dawa(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     factor, spent = 2 if stage == "doubled" else 1, one
     if stage != "safe":
         lengths = [2**level for level in range(1, n.bit_length())]
-        spent = sum((min(k, n - k + 1) * Fraction(2 * k - 2, k) / _scale(k, n, factor * 1 / one) for k in lengths), one * 0)
+        spent = sum(
+            (min(k, n - k + 1) * Fraction(2 * k - 2, k) / _scale(k, n, factor * 1 / one) for k in lengths), one * 0
+        )
     first, second = spent * size * ROUNDED, two * size * ROUNDED
     if epsilon >= first + second:
         return arb(0)
