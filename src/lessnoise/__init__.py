@@ -57,7 +57,7 @@ from lessnoise.mechanism import (
     zhao_gaussian,
 )
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
-from lessnoise.release import Certificate, Release
+from lessnoise.release import Certificate, Release, Signer
 from lessnoise.streams import Stream
 from lessnoise.table import (
     Table,
@@ -120,6 +120,7 @@ __all__ = [
     "Release",
     "Request",
     "Shells",
+    "Signer",
     "Stream",
     "Sum",
     "Table",

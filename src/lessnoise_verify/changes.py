@@ -89,6 +89,10 @@ class Changes:
     one_sided: bool = False
     """No change has entries of both signs."""
     relation: str | None = None
+    side: Fraction | None = None
+    """No change adds more in all than this, nor takes away more; None: it is not known."""
+    alone: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    """So much may change in any cell alone; so much may leave any cell and enter any other."""
     solid: bool = False
     """With every change, those are in the set in which some of its entries are 0."""
     bounds: tuple[Fraction, ...] | None = None
@@ -103,8 +107,12 @@ class Changes:
         first, second, third = (square * factor**2 for square in self.squares)
         top, each = (one and one.scaled(factor) for one in (self.majorant, self.dominant))
         whole = self.whole and factor.denominator == 1
+        side, alone = self.side and self.side * factor, (self.alone[0] * factor, self.alone[1] * factor)
         bounds = self.bounds and tuple(bound * factor for bound in self.bounds)
-        return Changes((first, second, third), top, each, whole, self.one_sided, self.relation, self.solid, bounds)
+        squares = (first, second, third)
+        return Changes(
+            squares, top, each, whole, self.one_sided, self.relation, side, alone, solid=self.solid, bounds=bounds
+        )
 
 
 def read_changes(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -122,8 +130,9 @@ def ball(radius: Fraction, order: float, dimension: int) -> Changes:
     square, m = radius**2, dimension
     alone, everywhere = Moves.of([(radius, 1)]), Moves.of([(radius, m)])
     if order == 1 or m == 1:
-        bounds = (radius,) if m == 1 else None
-        return Changes((square, square, square), alone, alone if m == 1 else None, solid=True, bounds=bounds)
+        reach, bounds = (radius, radius / 2 if m > 1 else Fraction(0)), (radius,) if m == 1 else None
+        each = alone if m == 1 else None
+        return Changes((square, square, square), alone, each, side=radius, alone=reach, solid=True, bounds=bounds)
     if order == 2:
         return Changes((square * m, square, square), None, None, solid=True)
     return Changes((square * m**2, square * m, square), everywhere, everywhere, solid=True, bounds=(radius,))
@@ -159,12 +168,14 @@ def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Ch
         alike = [(min(most, rows // -(-n // sides)), 1) for n in range(1, spread + 1)] if known else []
         above = top if known and top.dominates(Moves.of(alike)) else None
     squares = (Fraction(first**2), Fraction(second), Fraction(min(most, rows) ** 2))
-    return Changes(squares, top, above, whole=True, one_sided=sides == 1, relation=relation, solid=True)
+    single = Fraction(min(most, rows))
+    side, reach = Fraction(packed(dimension)[0]), (single, single if sides == 2 and dimension > 1 else Fraction(0))
+    return Changes(squares, top, above, True, sides == 1, relation, side, reach, solid=True)
 
 
 def _read_ball(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
     order = given.take("order", 2)
-    if type(order) not in (int, float, str) or order not in (1, 2, math.inf, "inf"):
+    if type(order) not in (int, float, str) or order not in (1, 2, "inf"):
         raise Unreadable("the order of a ball is 1, 2 or inf.")
     return ball(given.positive("radius"), math.inf if order == "inf" else order, math.prod(shape))
 
@@ -228,7 +239,11 @@ def _joined(sets: list[Changes], whole: bool, one_sided: bool, relation: str | N
     first, second, third = (max(one.squares[i] for one in sets) for i in range(3))
     top = _above([one.majorant for one in sets], Moves.majorizes)
     each = _above([one.dominant for one in sets], Moves.dominates)
-    return Changes((first, second, third), top, each, whole, one_sided, relation, all(one.solid for one in sets))
+    sides = [one.side for one in sets if one.side is not None]
+    side = max(sides) if len(sides) == len(sets) else None
+    alone = (max(one.alone[0] for one in sets), max(one.alone[1] for one in sets))
+    solid = all(one.solid for one in sets)
+    return Changes((first, second, third), top, each, whole, one_sided, relation, side, alone, solid=solid)
 
 
 def _above(moves: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> Moves | None:

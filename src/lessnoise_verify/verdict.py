@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 from lessnoise_verify import document
-from lessnoise_verify.certificate import Proof, check_release
+from lessnoise_verify.balls import ends
+from lessnoise_verify.bounds import check_bound
+from lessnoise_verify.certificate import Mechanism, Proof, check_mechanism, check_release
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Refuted, Unreadable
+from lessnoise_verify.queries import texts
+from lessnoise_verify.signature import check_signature
+from lessnoise_verify.tables import check_composition, check_table
+from lessnoise_verify.values import digest
 
 CODES: Final = {"proved": 0, "refuted": 1, "unreadable": 2, "not covered": 3}
 _OF: Final = {Refuted: "refuted", Unreadable: "unreadable", NotCovered: "not covered"}
@@ -35,22 +45,91 @@ class Verdict:
         return "\n".join(lines)
 
 
-def verify(certificate: bytes, value: bytes | None = None, public_key: bytes | None = None) -> Verdict:
-    """Check the content of a certificate's file, with the released value's file and a public key if there are any.
+def verify(
+    certificate: bytes,
+    value: BinaryIO | None = None,
+    public_key: bytes | None = None,
+    folder: Path | None = None,
+) -> Verdict:
+    """Check the content of a certificate's file.
+
+    ``value``: the released value's open file; ``public_key``: the signer's, in PEM form; ``folder``: where the files
+    lie whose hashes the certificate states.
 
     >>> verify(b"[]").word
     'unreadable'
     """
     proof = Proof()
     try:
-        _check(document.load(certificate), proof, value)
+        given = document.load(certificate)
+        if public_key is not None:
+            check_signature(given, public_key)
+            proof.proved.append("the certificate is as the holder of the key signed it")
+        elif given.take("signature", None) is not None:
+            proof.skipped.append("the signature, as no public key was given")
+        _check(given, proof, value)
+        _check_files(given, proof, folder)
+        given.end()
     except NotProved as error:
         return Verdict(_OF[type(error)], str(error), tuple(proof.proved), (), tuple(proof.skipped))
     return Verdict("proved", "", tuple(proof.proved), tuple(dict.fromkeys(proof.assumed)), tuple(proof.skipped))
 
 
-def _check(given: Fields, proof: Proof, value: bytes | None) -> None:
-    if given.take("schema") not in (1, 2) or type(given.take("schema")) is not int:
+def enclosed_delta(mechanism: dict[str, Any], epsilon: float, digits: int = 12) -> tuple[Fraction, Fraction]:
+    """The ends of an enclosure of delta, for the description of a mechanism; digits are those that are wanted.
+
+    >>> laplace = {"name": "", "noise": {"kind": "laplace", "scale": 1.0}, "shape": [1], "claim": None}
+    >>> [float(end) for end in enclosed_delta({**laplace, "sensitivity": 1.0, "neighbours": "add/remove"}, 1.0)]
+    [0.0, 0.0]
+    """
+    found = Mechanism.read(Fields(mechanism, "mechanism")).delta(Fraction(epsilon), math.ceil(3.33 * digits) + 2)
+    return ends(found)
+
+
+def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
+    """By the kind of document: files of version 1 do not state it, and tables of version 1 no version either."""
+    kind = "table" if "releases" in given else "mechanism" if "noise" in given else "release"
+    schema = given.take("schema", 1) if kind == "table" else given.take("schema")
+    if type(schema) is not int or schema not in (1, 2):
         raise Unreadable("the schema is neither 1 nor 2.")
+    if schema == 2 and kind != "mechanism":
+        kind = given.choice("kind", *_KINDS)
+    _KINDS[kind](given, proof, value)
+
+
+def _release(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
     check_release(given, proof, value)
-    given.end()
+    if "postprocess" in given:  # what was done to the value after its release
+        texts(given, "postprocess")
+
+
+_KINDS: Final[dict[str, Callable[[Fields, Proof, BinaryIO | None], object]]] = {
+    "release": _release,
+    "table": check_table,
+    "composition": lambda given, proof, value: check_composition(given, proof),
+    "lower-bound": lambda given, proof, value: check_bound(given, proof),
+    "mechanism": lambda given, proof, value: check_mechanism(given, proof),
+}
+
+
+def _check_files(given: Fields, proof: Proof, folder: Path | None) -> None:
+    """Files beside the certificate are those that it names."""
+    if "sha256" not in given:
+        return
+    hashes = given.fields("sha256")
+    for name in list(hashes.values):
+        expected, path = hashes.text(name), Path(name)
+        if path.name != name:
+            raise Unreadable(f"{name[:60]!r} is no name of a file.")
+        if folder is None:
+            continue
+        try:
+            with (folder / name).open("rb") as file:
+                same = digest(file) == expected
+        except OSError:
+            raise Refuted(f"the file {name[:60]!r} is not beside the certificate.") from None
+        if not same:
+            raise Refuted(f"the file {name[:60]!r} is not the one that the certificate was written for.")
+        proof.proved.append(f"the file {name[:60]!r} is the one that the certificate was written for")
+    if folder is None:
+        proof.skipped.append("the files beside the certificate, as their folder was not given")

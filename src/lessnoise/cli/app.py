@@ -21,6 +21,7 @@ from lessnoise.cli.query import query
 from lessnoise.cli.release import release
 from lessnoise.cli.selftest import selftest
 from lessnoise.cli.stream import stream
+from lessnoise.cli.verify import verify
 
 app = typer.Typer(
     cls=OneSentenceGroup,
@@ -47,14 +48,15 @@ def main(
     """Release arrays under differential privacy, and see what each mechanism really guarantees.
 
     Exit codes: 0 done; 1 a claim fails or a test finds something; 2 bad input, and nothing was drawn, spent or written;
-    3 a report is written but incomplete; 4 something was paid for or written, and what came after failed, as the
-    message says; 130 interrupted; 141 the reader of the output has gone.
+    3 a report is written but incomplete, or a certificate is of a kind that cannot be verified; 4 something was paid
+    for or written, and what came after failed, as the message says; 130 interrupted; 141 the reader of the output has
+    gone.
 
     Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
     """
 
 
-for command in (audit, check, claims, explore, frontier, histogram, plan, query, release, selftest):
+for command in (audit, check, claims, explore, frontier, histogram, plan, query, release, selftest, verify):
     app.command()(command)
 app.add_typer(ledger, name="ledger", help="A budget that many releases share, in one file.")
 app.add_typer(stream, name="stream", help="Running totals, one value a period, private over all periods together.")

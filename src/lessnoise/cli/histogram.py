@@ -17,11 +17,13 @@ from lessnoise.cli.options import (
     MechanismOrBest,
     NeighboursOption,
     Partition,
+    SignWith,
     UnsafeSeed,
     ledger_files,
     parse_keys,
     parse_shape,
     seeded,
+    signer_of,
 )
 from lessnoise.cli.output import console, literal, print_json, progress_bar
 from lessnoise.cli.release import print_release
@@ -73,6 +75,7 @@ def histogram(
         list[str] | None, typer.Option("--format", help="parquet, csv or npy; may be given several times.")
     ] = None,
     force: Force = False,
+    sign: SignWith = None,
     seed: UnsafeSeed = None,
     ledger: LedgerOption = None,
     partition: Partition = None,
@@ -87,7 +90,7 @@ def histogram(
     --bounds 40.6:40.9 --epsilon 0.5 --delta 1e-7 --out private[/bold]
     """
     rng = seeded(seed)
-    folder = HistogramFolder(out, output_format or ["parquet"], force)
+    folder = HistogramFolder(out, output_format or ["parquet"], force, signer_of(sign))
     source = data_source(data, table)
     for each in data_files(data):
         check_apart(folder.outputs, {"data": each})

@@ -18,6 +18,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism import BEST, CATALOGUE, Request
+from lessnoise.release import Signer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +82,16 @@ UnsafeSeed = Annotated[
     int | None, typer.Option("--seed", help="For experiments only: a reproducible release is NOT private.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+SignWith = Annotated[
+    Path | None,
+    typer.Option("--sign", metavar="KEY", help="Sign the certificate with the Ed25519 key in this PEM file."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+
+
+def signer_of(key: Path | None) -> Signer | None:
+    """Who signs, if anyone does; a key that cannot be used is refused before anything is paid."""
+    return None if key is None else Signer.read(key)
 
 
 def ledger_files(ledger: Path | None) -> dict[str, Path]:

@@ -16,9 +16,11 @@ from lessnoise.cli.options import (
     LedgerOption,
     NeighboursOption,
     Partition,
+    SignWith,
     UnsafeSeed,
     ledger_files,
     seeded,
+    signer_of,
 )
 from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
 from lessnoise.cli.question import asked, axes, cell_sums, listed, several_columns, weights_of
@@ -135,6 +137,7 @@ def query(
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Show the noise of each statistic, and read no data.")] = False,
     force: Force = False,
+    sign: SignWith = None,
     seed: UnsafeSeed = None,
     ledger: LedgerOption = None,
     partition: Partition = None,
@@ -165,7 +168,7 @@ def query(
         return
     if out is None:
         raise InvalidInput("out=None: name a folder for the results with --out, or look at the noise with --plan.")
-    folder = TableFolder(out, listed(output_format or ["parquet"]), force)
+    folder = TableFolder(out, listed(output_format or ["parquet"]), force, signer_of(sign))
     for each in data_files(data):
         check_apart(folder.outputs, {"data": each})
     check_apart(folder.outputs, ledger_files(ledger))

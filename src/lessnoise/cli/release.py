@@ -16,9 +16,11 @@ from lessnoise.cli.options import (
     LedgerOption,
     MechanismOrBest,
     Partition,
+    SignWith,
     UnsafeSeed,
     ledger_files,
     seeded,
+    signer_of,
     takes_request,
 )
 from lessnoise.cli.output import console, literal, print_facts, print_json, progress_bar
@@ -44,13 +46,14 @@ def release(
     partition: Partition = None,
     seed: UnsafeSeed = None,
     force: Force = False,
+    sign: SignWith = None,
     json: AsJson = False,
 ) -> None:
     """Add noise to an array and write OUT.npy with OUT.npy.certificate.json beside it.
 
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
-    rng = seeded(seed)
+    rng, signer = seeded(seed), signer_of(sign)
     check_writable(target, force)
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     budget = None if ledger is None else Ledger.open(ledger)
@@ -63,7 +66,15 @@ def release(
         whole = array.dtype.kind in "iu"
         built = choose_mechanism(mechanism, request(shape=array.shape, integer=whole))
         certificate, receipt = release_file(
-            built, array, target, force=force, rng=rng, ledger=budget, partition=partition, progress=progress
+            built,
+            array,
+            target,
+            force=force,
+            rng=rng,
+            signer=signer,
+            ledger=budget,
+            partition=partition,
+            progress=progress,
         )
     with reporting(f"{target} and its certificate are {paid_words(receipt)}written"):
         if json:

@@ -1,26 +1,38 @@
-"""``lessnoise selftest``: statistical tests of the live noise generator."""
+"""``lessnoise selftest``: statistical tests of the live noise generator, or of curves against the verifier."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from lessnoise.audit import compare_curves, curves_summary
 from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import AsJson
-from lessnoise.cli.output import console, print_json
+from lessnoise.cli.output import console, new_table, print_json, progress_bar
 from lessnoise.noise import run_selftest
 
 
 def selftest(
     seconds: Annotated[float, typer.Option(help="Time for the long test, of moments and tails.", min=0.1)] = 6.0,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="Compare curves with the verifier's instead, on random mechanisms.")
+    ] = False,
+    count: Annotated[int, typer.Option(help="Number of random mechanisms, for --curves.", min=1)] = 100,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random mechanisms, for --curves.")] = None,
     json: AsJson = False,
 ) -> None:
     """Test the live noise generator: moments, tails, independence, grid. Exit code 0: passed; 1: a test failed.
 
+    With --curves, the privacy curves are compared with enclosures by ball arithmetic.
+
     Example: [bold]lessnoise selftest[/bold]
     """
+    if curves:
+        _compare(count, seed, json)
+        return
     from rich.console import Console
 
     start = time.perf_counter()
@@ -39,3 +51,37 @@ def selftest(
         out.print(f"{len(checks)} tests in {elapsed:.1f} s: {verdict}")
     if not passed:
         raise typer.Exit(EXIT_FAILED_CLAIM)
+
+
+def _compare(count: int, seed: int | None, as_json: bool) -> None:
+    done = 0
+    with progress_bar(quiet=as_json) as progress:
+
+        def tell(_: object) -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress("comparing", done, count)
+
+        found = compare_curves(count, np.random.default_rng(seed), progress=tell)
+    missed = [each for each in found if not each.meets]
+    rows = curves_summary(found)
+    if as_json:
+        print_json({"passed": not missed, "kinds": rows, "missed": [each.to_dict() for each in missed]})
+    else:
+        _print(rows, len(found), len(missed))
+    if missed:
+        raise typer.Exit(EXIT_FAILED_CLAIM)
+
+
+def _print(rows: list[dict[str, Any]], count: int, missed: int) -> None:
+    names = ("mechanisms", "covered", "inside", "missed", "median s", "slowest s")
+    shown = new_table("Curves beside enclosures by ball arithmetic", ["kind"], names)
+    for row in rows:
+        numbers = [f"{row[name]}" for name in ("mechanisms", "covered", "inside", "missed")]
+        times = [f"{row[name]:.3f}" for name in ("median_seconds", "slowest_seconds")]
+        shown.add_row(row["kind"], *numbers, *times)
+    out = console()
+    out.print(shown)
+    verdict = "[bold red]FAILED[/]: a curve contradicts its enclosure" if missed else "[bold green]passed[/]"
+    out.print(f"{count} mechanisms: {verdict}")

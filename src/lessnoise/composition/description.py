@@ -11,7 +11,9 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise._display import Plotted
 from lessnoise._later import offers
+from lessnoise._version import CERTIFICATE_SCHEMA, __version__
 from lessnoise.composition.steps import Step, delta_of_steps, epsilon_of_steps, within
+from lessnoise.doubles import compact
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.harmless import shown
@@ -140,6 +142,25 @@ class Composition(Plotted):
         """What all releases together really give at an epsilon: delta with what the finite machine adds to it."""
         exact = self.delta(epsilon)
         return Guarantee(epsilon, with_machine(exact, epsilon, self.machine_distance).upper, self.neighbours)
+
+    def certificate(self, epsilon: float) -> dict[str, Any]:
+        """What all releases together guarantee at an epsilon, ready for JSON: ``lessnoise verify`` can prove it.
+
+        >>> import lessnoise as ln
+        >>> year = ln.analytic_gaussian(epsilon=0.1, delta=1e-8, sensitivity=1, shape=3).repeat(12)
+        >>> stated = year.certificate(epsilon=1)
+        >>> stated["kind"], stated["guarantee"]["delta"] <= 1e-3
+        ('composition', True)
+        """
+        return {
+            "schema": CERTIFICATE_SCHEMA,
+            "kind": "composition",
+            "lessnoise": __version__,
+            "parts": [compact(part.to_dict()) for part in self.parts],
+            "guarantee": self.guarantee(epsilon).to_dict(),
+            "exact_delta": self.delta(epsilon).to_dict(),
+            "delta_numeric": self.delta_numeric(epsilon),
+        }
 
     def within(self, epsilon: float, delta: float) -> bool:
         """Whether all releases together are proved to be (epsilon, delta)-DP; quick where it is far from close.

@@ -5,6 +5,7 @@ from lessnoise.release.folder import CertifiedFolder, verified
 from lessnoise.release.pair import certificate_path, check_writable
 from lessnoise.release.payment import IN_MEMORY, Payment, reason
 from lessnoise.release.release import Release, release, release_answer
+from lessnoise.release.signer import Signer
 from lessnoise.release.streamed import open_array, release_file
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "CertifiedFolder",
     "Payment",
     "Release",
+    "Signer",
     "certificate_path",
     "check_writable",
     "open_array",

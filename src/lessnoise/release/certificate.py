@@ -11,18 +11,21 @@ import numpy as np
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._display import Shown
-from lessnoise._version import __version__
+from lessnoise._version import CERTIFICATE_SCHEMA, __version__
+from lessnoise.doubles import compact
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism import Mechanism, grid_step
 from lessnoise.query import read_asked
 from lessnoise.release.coverage import check_covers
+from lessnoise.release.form import check_form
 
 if TYPE_CHECKING:
     from lessnoise.noise import Stream
     from lessnoise.query import Asked
+    from lessnoise.release.signer import Signer
 
-SCHEMA = 1
+KIND = "release"
 _RECOMPUTED = 1e-6  # relative: another machine's mathematical library, another version's grid of a curve
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
 _CHANGES = "One individual changes the value as the set of changes says, which the caller or the query stated."
@@ -102,11 +105,12 @@ class Certificate(Shown):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Plain values, ready for JSON, in the form of version 2: ``lessnoise verify`` has its JSON Schema."""
         return {
-            "schema": SCHEMA,
+            "schema": CERTIFICATE_SCHEMA,
+            "kind": KIND,
             "lessnoise": self.version,
-            "mechanism": self.mechanism.to_dict(),
+            "mechanism": compact(self.mechanism.to_dict()),
             "guarantee": self.guarantee.to_dict(),
             "exact_delta": self.exact.to_dict(),
             "delta_numeric": self.delta_numeric,
@@ -130,7 +134,7 @@ class Certificate(Shown):
             *("lessnoise", "mechanism", "guarantee", "exact_delta", "delta_numeric", "grid", "claim_holds"),
             *("private", "randomness", "assumptions"),
         )
-        given = validation.fields(values, needed, "certificate", optional=None, schema=SCHEMA)
+        given = validation.fields(check_form(values, KIND), needed, "certificate", optional=None)
         validation.choice("claim_holds", given["claim_holds"], (True, False, None))
         validation.choice("private", given["private"], (True, False))
         stated = cls(
@@ -179,6 +183,7 @@ class Certificate(Shown):
                 "restore it."
             )
 
-    def to_json(self) -> str:
+    def to_json(self, signer: Signer | None = None) -> str:
         """Readable JSON; floats survive exactly."""
-        return json.dumps(self.to_dict(), indent=2)
+        values = self.to_dict()
+        return json.dumps(values if signer is None else signer.signed(values), indent=2)

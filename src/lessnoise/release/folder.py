@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from lessnoise.release.payment import Payment
+    from lessnoise.release.signer import Signer
 
 CERTIFICATE = "certificate.json"
 
@@ -33,6 +34,7 @@ class CertifiedFolder:
     path: Path
     formats: Sequence[str] = ("parquet",)
     force: bool = False
+    signer: Signer | None = None
 
     stem: ClassVar[str]
     known: ClassVar[tuple[str, ...]]
@@ -69,6 +71,7 @@ class CertifiedFolder:
             ) from None
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in made.items()}
         told = {**self.certificate(result), "sha256": hashes}
+        told = told if self.signer is None else self.signer.signed(told)
         return made | {CERTIFICATE: (json.dumps(told, indent=2) + "\n").encode()}
 
     @contextlib.contextmanager

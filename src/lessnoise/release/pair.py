@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lessnoise.mechanism import Mechanism
     from lessnoise.query import Asked
     from lessnoise.release.release import Release
+    from lessnoise.release.signer import Signer
 
 _PART = 1 << 20  # entries that are written at a time
 
@@ -51,14 +52,16 @@ def reserved(mechanism: Mechanism, target: Path, force: bool, asked: Asked | Non
         yield staged
 
 
-def write_staged(release: Release, target: Path, staged: files.Staged, ledger: Ledger | None) -> Release:
+def write_staged(
+    release: Release, target: Path, staged: files.Staged, ledger: Ledger | None, signer: Signer | None = None
+) -> Release:
     """Write a release into its files and place them; returns it with the SHA-256 in its certificate."""
     with Payment(ledger, release.receipt, release) as payment:
         flat = np.ascontiguousarray(release.value).reshape(-1)
         parts = (flat[start : start + _PART] for start in range(0, flat.size, _PART))
         digest = write_array(staged, target, release.value.shape, flat.dtype, lambda write: [*map(write, parts)])
         certificate = dataclasses.replace(release.certificate, value_sha256=digest)
-        place(certificate, target, staged, payment)
+        place(certificate, target, staged, payment, signer)
     return dataclasses.replace(release, certificate=certificate)
 
 
@@ -85,9 +88,11 @@ def write_array(
     return digest.hexdigest()
 
 
-def place(certificate: Certificate, target: Path, staged: files.Staged, payment: Payment) -> None:
+def place(
+    certificate: Certificate, target: Path, staged: files.Staged, payment: Payment, signer: Signer | None = None
+) -> None:
     """Write the certificate of an array that is written, and give both files their names."""
-    staged.write(certificate_path(target), files.writer((certificate.to_json() + "\n").encode()))
+    staged.write(certificate_path(target), files.writer((certificate.to_json(signer) + "\n").encode()))
     payment.keep(staged)
     staged.place()
 

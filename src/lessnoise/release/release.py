@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from lessnoise.ledger import Ledger, Receipt
     from lessnoise.mechanism import Mechanism
+    from lessnoise.release.signer import Signer
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +50,13 @@ class Release(Plotted):
     certificate: Certificate
     receipt: Receipt | None = None
 
-    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the value as ``path`` and the certificate, with the value's SHA-256, beside it: both or neither."""
+    def write(self, path: str | os.PathLike[str], *, force: bool = False, signer: Signer | None = None) -> None:
+        """Write the value as ``path`` and the certificate, with the value's SHA-256, beside it: both or neither.
+
+        With a ``signer`` the certificate is signed.
+        """
         with reserved(self.certificate.mechanism, Path(path), force, self.certificate.asked) as staged:
-            write_staged(self, Path(path), staged, None)
+            write_staged(self, Path(path), staged, None, signer)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Release:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lessnoise.ledger import Ledger, Receipt
     from lessnoise.mechanism import Mechanism
     from lessnoise.release.certificate import Certificate
+    from lessnoise.release.signer import Signer
 
 
 @dataclass
@@ -75,6 +76,7 @@ def release_file(
     ledger: Ledger | None = None,
     partition: str | None = None,
     progress: Progress | None = None,
+    signer: Signer | None = None,
 ) -> tuple[Certificate, Receipt | None]:
     """Release an array into a file with its certificate beside it. All that can be refused is refused before paying."""
     in_parts = array.shape == mechanism.shape and is_streamed(mechanism.law, array.shape)
@@ -82,7 +84,7 @@ def release_file(
         value = npy.load(array.path) if isinstance(array, ArrayFile) else array
         with reserved(mechanism, target, force) as staged:
             released = mechanism.release(value, rng, ledger=ledger, partition=partition)
-            return write_staged(released, target, staged, ledger).certificate, released.receipt
+            return write_staged(released, target, staged, ledger, signer).certificate, released.receipt
     integer, single = mechanism.law.integer, array.dtype == np.float32
     dtype = np.dtype(np.int64 if integer else np.float32 if single else np.float64)
     checked = integer_array if integer else validation.shaped_array
@@ -100,5 +102,5 @@ def release_file(
         step = "releasing"
         digest = write_array(staged, target, mechanism.shape, dtype, draw)
         certificate = dataclasses.replace(certificate, value_sha256=digest)
-        place(certificate, target, staged, payment)
+        place(certificate, target, staged, payment, signer)
     return certificate, payment.receipt

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import files
 from lessnoise._display import Plotted
+from lessnoise._version import CERTIFICATE_SCHEMA, __version__
 from lessnoise.engines import require
 from lessnoise.harmless import csv_text, shown
 from lessnoise.query import Unit
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from lessnoise.guarantees import Guarantee
     from lessnoise.ledger import Receipt
-    from lessnoise.release import Certificate
+    from lessnoise.release import Certificate, Signer
 
 
 STATISTIC = ("statistic", "value", "lower", "upper")
@@ -48,6 +49,9 @@ class TableAnswer(Plotted):
     def certificate(self) -> dict[str, Any]:
         """What all of it guarantees, what was asked, and the certificate of each release; ready for JSON."""
         return {
+            "schema": CERTIFICATE_SCHEMA,
+            "kind": "table",
+            "lessnoise": __version__,
             "guarantee": self.guarantee.to_dict(),
             **self.description,
             "level": self.level,
@@ -90,13 +94,17 @@ class TableAnswer(Plotted):
         return json.dumps({"rows": [dict(row) for row in self.rows], "certificate": self.certificate}, indent=2)
 
     def save(
-        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",), force: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        formats: Sequence[str] = ("parquet",),
+        force: bool = False,
+        signer: Signer | None = None,
     ) -> list[Path]:
         """Write the rows, a picture, and the certificate with the SHA-256 of these files: all of them or none.
 
         ``formats``: ``"parquet"``, ``"csv"`` and ``"json"``. Existing files are left alone, unless ``force``.
         """
-        place = TableFolder(Path(folder), formats, force)
+        place = TableFolder(Path(folder), formats, force, signer)
         made = place.contents(self)
         with place.reserved(made) as staged:
             return place.write(made, staged, Payment(None))

@@ -18,7 +18,7 @@ from lessnoise.harmless import csv_text
 from lessnoise.mechanism import BEST, choose_mechanism
 from lessnoise.noise import Stream
 from lessnoise.query import ROW, Asked, Axis, Histogram, Unit
-from lessnoise.release import Certificate, CertifiedFolder, Payment, Release, verified
+from lessnoise.release import Certificate, CertifiedFolder, Payment, Release, Signer, verified
 
 if TYPE_CHECKING:
     import os
@@ -67,10 +67,14 @@ class HistogramRelease:
         return {**self.certificate.to_dict(), "postprocess": list(self.postprocess)}
 
     def save(
-        self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",), force: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        formats: Sequence[str] = ("parquet",),
+        force: bool = False,
+        signer: Signer | None = None,
     ) -> list[Path]:
         """Write the counts, a picture, and the certificate with the SHA-256 of these files: all of them or none."""
-        place = HistogramFolder(Path(folder), formats, force)
+        place = HistogramFolder(Path(folder), formats, force, signer)
         made = place.contents(self)
         with place.reserved(made) as staged:
             return place.write(made, staged, Payment(None))

@@ -1,1 +1,553 @@
-"""To be written."""
+"""Noise on the integers: each entry has P(k) proportional to f(k) = e^(-E(k)), E(k) = c |k|^p, 1 <= p <= 2.
+
+If one entry changes by s, the loss E(k + s) - E(k) does not fall with k, as E is convex. So with S(k) = P(K >= k)
+
+    delta(eps) = max over k of S(k) - e^eps S(k + s),
+
+which is reached at the first k whose loss is above epsilon. The overlap of two intervals of integers falls as their
+middles move apart: delta grows with every entry's change, level by level of f.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from flint import arb, arb_poly, arb_series, ctx
+
+from lessnoise_verify.balls import accurate, ball, between, refined, working
+from lessnoise_verify.changes import Moves
+from lessnoise_verify.document import Fields, NotCovered
+from lessnoise_verify.laws.gaussian import gaussian_delta
+from lessnoise_verify.laws.laplace import worst
+from lessnoise_verify.laws.registry import Case, law
+from lessnoise_verify.losses import Curve, composed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_TERMS: Final = 2 * 10**5
+_MOST_MOVES: Final = 100
+_MOST_SHIFTS: Final = 300
+_SEVERAL, _TABLE = 16, 20000
+_LOWEST: Final = 10**5  # e^-this is as good as 0
+
+
+def largest_change(value: Fraction) -> int:
+    """The whole number that a sensitivity, or its square, allows: one that is just below the next means that one."""
+    return math.floor(value + min(value / 100, Fraction(1, 4)))
+
+
+# Geometric noise.
+
+
+@law("geometric")
+def geometric(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+    """Two-sided geometric noise; with a tail d, the integer optimum for a change by 1.
+
+    As for Laplace noise, the change that majorizes all others is the worst, and one entry in an l1 ball: along the
+    diagonals x + y and x - y of two entries a diamond of the lattice is, for each parity, a product of intervals.
+    """
+    rate, tail = noise.positive("rate", 700.0), noise.number("tail", 0.0, 1.0) if "tail" in noise else Fraction(0)
+    noise.take("tail", None)
+    if case.changes is None:
+        change = largest_change(case.sensitivity)
+        moves = Moves.of([(change, 1)])
+    elif not case.changes.whole:
+        raise NotCovered("geometric noise is for changes by whole numbers.")
+    else:
+        known = case.changes.dominant if tail else case.changes.majorant
+        first = case.changes.squared_norm(1)
+        if known is None and (tail or math.isqrt(first.numerator) ** 2 != first):
+            raise NotCovered("no change of the set is the worst for geometric noise.")
+        moves = Moves.of([(math.isqrt(first.numerator), 1)]) if known is None else known
+        if known is None:  # not in the set, perhaps: an entry of it alone is
+            above = geometric_moves_delta([moves], rate, tail, epsilon, bits)
+            largest = math.isqrt(case.changes.squared_norm(math.inf).numerator)
+            return between(geometric_moves_delta([Moves.of([(largest, 1)])], rate, tail, epsilon, bits), above)
+    return geometric_moves_delta([moves], rate, tail, epsilon, bits)
+
+
+def geometric_moves_delta(moves: list[Moves], rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """The largest delta over several changes by whole numbers, for independent geometric noise on each entry."""
+    if any(size.denominator > 1 for one in moves for size, _ in one.sizes):
+        raise NotCovered("geometric noise is for changes by whole numbers.")
+    kept = worst(moves, Moves.dominates if tail else Moves.majorizes)
+    if len(kept) > _MOST_MOVES:
+        raise NotCovered(f"{len(kept)} different changes under geometric noise are too many.")
+    found = arb(0)
+    for one in kept:
+        sizes = [(int(size), count) for size, count in one.sizes]
+        if tail:
+            found = found.max(_ended_delta(sizes, rate, tail, epsilon, bits))
+        elif sum(size * count for size, count in sizes) * rate > epsilon:
+            found = found.max(_geometric_delta(sizes, rate, epsilon, bits))
+    return found
+
+
+def geometric_curve(rate: Fraction, change: int) -> Curve:
+    """One entry that changes by this, as a part of more."""
+
+    def survival(k: int) -> arb:
+        """r^k/(1 + r) for k >= 0, and 1 - S(1 - k)."""
+        below = (-ball(rate) * max(k, 1 - k)).exp() / (1 + ball(-rate).exp())
+        return below if k > 0 else 1 - below
+
+    def delta(x: arb) -> arb:
+        # The loss rate (s + 2 k) of -s <= k <= 0 is above x from this k on, or its neighbour's.
+        guess = (x / ball(rate) - change) / 2
+        if not guess.rad() < 0.25:
+            return arb(0).union(arb(1))
+        middle = min(int(guess.mid().floor().unique_fmpz()) + 1, 0)
+        near = [max(middle + step, -change) for step in (-1, 0, 1) if middle + step <= 0]
+        return functools.reduce(arb.max, [survival(k) - x.exp() * survival(k + change) for k in near], arb(0))
+
+    return Curve(delta, rate)
+
+
+def _geometric_delta(sizes: list[tuple[int, int]], rate: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """Several entries lose multiples of the rate: their laws are multiplied as polynomials."""
+    if sizes[0][1] == 1 and len(sizes) == 1:
+        return refined(lambda: geometric_curve(rate, sizes[0][0]).delta(ball(epsilon)), bits)
+    if len(sizes) == 1 and sizes[0][0] == 1:
+        return refined(lambda: _tosses(sizes[0][1], rate, epsilon), bits, most=1024)
+    total = sum(size * count for size, count in sizes)
+    if total > _MOST_TERMS // 4:
+        raise NotCovered(f"geometric noise against changes that add up to {total} in many entries is not covered.")
+
+    def summed() -> arb:
+        product = arb_poly([1])
+        for size, count in sizes:
+            product *= geometric_losses(rate, size) ** count
+        return lattice_delta(product, -total, rate, epsilon)
+
+    return refined(summed, bits, most=1024)
+
+
+def geometric_losses(rate: Fraction, change: int) -> arb_poly:
+    """Probabilities of the losses -s, ..., s times the rate: tanh(rate/2) r^j for s - 2 j, and both ends."""
+    r = ball(-rate).exp()
+    masses = [arb(0)] * (2 * change + 1)
+    for j in range(1, change):
+        masses[2 * (change - j)] = (1 - r) / (1 + r) * ball(-rate * j).exp()
+    masses[0], masses[-1] = ball(-rate * change).exp() / (1 + r), 1 / (1 + r)
+    return arb_poly(masses)
+
+
+def lattice_delta(masses: arb_poly, first: int, step: Fraction, epsilon: Fraction) -> arb:
+    """The sum of p (1 - e^(eps - x)) over losses x > eps."""
+    found = arb(0)
+    start = max(math.floor(epsilon / step) + 1, first)
+    for k, mass in enumerate(masses.coeffs()[start - first :], start):
+        found += mass * -ball(epsilon - k * step).expm1()
+    return found
+
+
+def _tosses(count: int, rate: Fraction, epsilon: Fraction) -> arb:
+    """B of n losses are the rate, with p = 1/(1 + r), and the others minus the rate: a binomial sum.
+
+    From its largest term on, terms fall at least as the ratio of the last two; the rest is a geometric series.
+    """
+    r = ball(-rate).exp()
+    found, largest, b = arb(0), arb(0), math.floor((epsilon / rate + count) / 2) + 1
+    b = max(b, 0)
+    top, low = ball(Fraction(count + 1)), ball(Fraction(b + 1))
+    mass = (top.lgamma() - low.lgamma() - (top - b).lgamma() - rate_log(r, count) - ball(rate * (count - b))).exp()
+    for _ in range(_MOST_TERMS):
+        found += mass * -ball(epsilon - rate * (2 * b - count)).expm1()
+        if b == count:
+            return found
+        ratio = ball(Fraction(count - b, b + 1)) / r
+        mass, b = mass * ratio, b + 1
+        if ratio < 1:
+            rest = mass / (1 - ratio)
+            if rest < found * arb(2) ** -ctx.prec:
+                return found + arb(0).union(rest)
+    raise NotCovered(f"{count} entries under geometric noise are too many.")
+
+
+def rate_log(r: arb, count: int) -> arb:
+    """n ln(1 + r)."""
+    return count * r.log1p()
+
+
+# Geometric noise that ends.
+
+
+class Ended:
+    """K, x = P(K + 1), P(K) and P(0 <= k < K) of the integer optimum, as the sampler has them."""
+
+    def __init__(self, rate: Fraction, tail: Fraction) -> None:
+        r, d = ball(-rate).exp(), ball(tail)
+        with working(max(ctx.prec, 512)):  # r^K >= t is x >= 0; the sampler takes K from 60 decimal digits
+            steps = -(ball(tail) * (1 + ball(-rate).exp()) / (1 - ball(-rate).exp() * (1 - 2 * ball(tail)))).log()
+            steps = steps / ball(rate)
+            low, high = steps * (1 - ball(Fraction(2, 10**40))), steps * (1 - ball(Fraction(1, 2 * 10**40)))
+            low, high = low.floor(), high.floor()
+            if not (low.is_exact() and high.is_exact() and low == high) and not high < 1:
+                raise NotCovered("the end of the noise lies too close to a whole number.")
+            self.reach = max(int(high.upper().unique_fmpz()), 0) if high >= 1 else 0
+        end = ball(-rate * self.reach).exp()
+        total = 1 + 2 * (1 - end) * r / (1 - r)
+        self.last = ((end - d * total) / ((1 / r - 1) * total + 2 * end)).max(arb(0))
+        self.step = d + (1 / r - 1) * self.last  # P(K)
+        self.inner = self.step * (1 - end) / ((1 - r) * end)  # e^(a (K - k)) P(K), k = 0, ..., K - 1
+
+    def delta(self, rate: Fraction, x: arb) -> arb:
+        """Moved by 1: the end, the step to it, and all between."""
+        inner = self.inner * (-(x - ball(rate)).expm1()).max(arb(0))
+        return self.last + (self.step - x.exp() * self.last).max(arb(0)) + inner
+
+
+def ended_curve(rate: Fraction, tail: Fraction) -> Curve:
+    """One entry that changes by 1, as a part of more."""
+    law_at = functools.cache(lambda precision: Ended(rate, tail))
+    return Curve(lambda x: law_at(ctx.prec).delta(rate, x), rate, infinite=lambda: law_at(ctx.prec).last)
+
+
+def _ended_delta(sizes: list[tuple[int, int]], rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
+    if not sizes:
+        return arb(0)
+    if len(sizes) > 1 or sizes[0][0] != 1:
+        raise NotCovered("geometric noise with a tail is for entries that change by 1.")
+    count = sizes[0][1]
+    if count == 1 and epsilon == rate:
+        return ball(tail)  # d - x at the step and x at the end
+    if count == 1:
+        return refined(lambda: Ended(rate, tail).delta(rate, ball(epsilon)), bits)
+    if count > 60:
+        return composed([(ended_curve(rate, tail), count)], epsilon)
+    return refined(lambda: _several_ended(count, rate, tail, epsilon), bits, most=512)
+
+
+def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction) -> arb:
+    """Each loses rate, -rate, b = ln P(K)/x, -b, or infinitely much: powers of a polynomial in two variables."""
+    one = Ended(rate, tail)
+    wide = 2 * count + 1  # the second variable is this power of the first
+    terms = [arb(0)] * (2 * wide + 2)
+    terms[wide], terms[wide + 2] = one.inner * ball(-rate).exp(), one.inner
+    terms[1], terms[2 * wide + 1] = one.last, one.step
+    found = 1 - (1 - one.last) ** count
+    if one.last.is_zero():
+        terms[1], terms[2 * wide + 1] = arb(0), arb(0)
+        found = 1 - (1 - one.step) ** count
+    beyond = arb(0) if one.last.is_zero() else (one.step / one.last).log()
+    for place, mass in enumerate((arb_poly(terms) ** count).coeffs()):
+        second, first = divmod(place, wide)
+        loss = ball(rate * (first - count)) + (second - count) * beyond
+        found += mass * (-(ball(epsilon) - loss).expm1()).max(arb(0))
+    return found
+
+
+# Powers.
+
+
+class PowerSums:
+    """Sums of f(k) = e^(-c k^p) over k >= n, for the precision that it is made with."""
+
+    def __init__(self, p: Fraction, c: arb) -> None:
+        self.p, self.c, self.precision = p, c, ctx.prec
+        self.whole = (1 / ball(p) + 1).gamma() * c ** (-1 / ball(p))  # the integral of f from 0 on
+        self._from = functools.cache(self._sum)
+        self._table: list[arb] = []
+        self._calls: list[int] = []
+        self.total = 2 * self._from(0) - 1
+
+    def exponent(self, k: int) -> arb:
+        """E(k)."""
+        size = ball(Fraction(abs(k)))
+        return self.c * (size ** int(self.p) if self.p.denominator == 1 else size ** ball(self.p)) if k else arb(0)
+
+    def survival(self, k: int) -> arb:
+        """S(k) = P(K >= k)."""
+        return self._from(k) / self.total if k >= 0 else 1 - self._from(1 - k) / self.total
+
+    def _sum(self, start: int) -> arb:
+        """One by one, or with the formula of Euler and Maclaurin from ``first`` to ``last``.
+
+        As p >= 1, E(last + j) >= E(last) + E(j): beyond ``last`` there is at most f(last) (1 + the integral of f).
+        """
+        bits = self.precision
+        if len(self._calls) == _SEVERAL:
+            self._tabulate()
+        self._calls.append(start)
+        if start < len(self._table):
+            return self._table[start]
+        last = self._reach(self.exponent(start) + bits)
+        rest = self._rest(last)
+        if last - start <= 40 * bits:
+            return sum(((-self.exponent(k)).exp() for k in range(start, last)), rest)
+        order = bits // 7 + 8
+        first = max(start, 4 * order)
+        found = sum(((-self.exponent(k)).exp() for k in range(start, first)), rest)
+        integral = self._integral(first) - self._integral(last)
+        return found + integral + self._corrections(first, last, order, integral)
+
+    def _reach(self, exponent: arb) -> int:
+        """A k with E(k) at least this."""
+        return _above((exponent / self.c) ** (1 / ball(self.p)))
+
+    def _rest(self, last: int) -> arb:
+        return arb(0).union((-self.exponent(last)).exp() * (1 + self.whole))
+
+    def _tabulate(self) -> None:
+        """All sums up to E(k) = 3 bits, if they are not too many: each is the next and one term."""
+        last, kept = self._reach(arb(4 * self.precision)), self._reach(arb(3 * self.precision))
+        if last <= _TABLE:
+            terms = [self._rest(last), *((-self.exponent(k)).exp() for k in range(last - 1, -1, -1))]
+            self._table = list(itertools.accumulate(terms))[::-1][:kept]
+
+    def _integral(self, k: int) -> arb:
+        """Of f from k on, Gamma(1/p, c k^p)/(p c^(1/p))."""
+        return self.exponent(k).gamma_upper(1 / ball(self.p)) * self.c ** (-1 / ball(self.p)) / ball(self.p)
+
+    def _corrections(self, first: int, last: int, order: int, integral: arb) -> arb:
+        """Half of both ends and the derivatives there, B_2j/(2j)! f^(2j-1); the remainder is
+        at most 4/(2 pi)^2m times the integral of |f^(2m)|.
+
+        On a disc of radius r <= first/2 about x, |E(z) - E(x)| is at most r c p (3 last/2)^(p-1), so by Cauchy
+        |f^(2m)(x)| <= (2m)! r^-2m f(x) times e to the power of that.
+        """
+        steep = self.c * ball(self.p) * ball(Fraction(3 * last, 2)) ** ball(self.p - 1)
+        radius = ball(Fraction(first, 2)).min(ball(Fraction(order, 8)) / steep).lower()
+        error = 4 * arb(2 * order).fac() / (2 * arb.pi() * radius) ** (2 * order) * integral * (radius * steep).exp()
+        found = self._derivatives(first, order) - self._derivatives(last, order)
+        return found + error.upper() * arb(0, 1)
+
+    def _derivatives(self, k: int, order: int) -> arb:
+        before, ctx.cap = ctx.cap, 2 * order
+        try:
+            f = (-self.c * (arb_series([ball(Fraction(k)), 1]).log() * ball(self.p)).exp()).exp()
+        finally:
+            ctx.cap = before
+        return f[0] / 2 - sum((arb.bernoulli(2 * j) / (2 * j) * f[2 * j - 1] for j in range(1, order)), arb(0))
+
+    def delta(self, x: arb, change: int) -> arb:
+        """The largest S(k) - e^x S(k + s), near the first k whose loss is above x >= 0."""
+
+        def loss(k: int) -> arb:
+            return self.exponent(k + change) - self.exponent(k)
+
+        low, high = -change, 1
+        while not loss(high) > x:
+            if self.exponent(high) > _LOWEST:  # S(k) <= e^-E(k) for k >= 0, and nothing before this k counts
+                return arb(0).union((-self.exponent(high)).exp()) if loss(high) <= x else arb(0).union(arb(1))
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if loss(middle) > x else (middle, high)
+        while not loss(low) <= x:  # too close to tell; there it makes no difference
+            low -= 1
+            if high - low > 4:
+                return arb(0).union(arb(1))
+        values = [self.survival(k) - x.exp() * self.survival(k + change) for k in range(low + 1, high + 1)]
+        return functools.reduce(arb.max, values, arb(0))
+
+
+def _above(value: arb) -> int:
+    """A whole number that is not below."""
+    top = value.upper()
+    if not top < 2**200:
+        raise NotCovered("the noise is too wide.")
+    return int(top.ceil().unique_fmpz())
+
+
+def power_curve(p: Fraction, scale: Fraction, change: int) -> Curve:
+    """One entry of noise with E(k) = |k/scale|^p that changes by this."""
+    sums = functools.cache(lambda precision: PowerSums(p, ball(scale) ** -ball(p)))
+    return Curve(lambda x: sums(ctx.prec).delta(x, change))
+
+
+@law("discrete-power")
+def discrete_power(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+    """E(k) = |k/scale|^p: geometric noise for p = 1, the discrete Gaussian for p = 2, and all between."""
+    p, scale = noise.number("p", 1.0, 2.0), noise.positive("scale")
+    if case.changes is None:
+        change = largest_change(case.sensitivity)
+        if change > 1 and case.dimension > 1 and p > 1:
+            raise NotCovered("discrete power noise is for a set of changes, or for one that changes one entry by 1.")
+        moves = Moves.of([(change, 1)])
+    elif case.changes.dominant is None or not case.changes.whole:
+        raise NotCovered("discrete power noise is for sets of whole changes with one that is above all others.")
+    else:
+        moves = case.changes.dominant
+    if p == 1:
+        return geometric_moves_delta([moves], 1 / scale, Fraction(0), epsilon, bits)
+    sizes = [(int(size), count) for size, count in moves.sizes]
+    if p == 2:
+        return shift_delta(sizes, scale**2 / 2, epsilon, bits)
+    if not sizes:
+        return arb(0)
+    if len(sizes) == 1 and sizes[0][1] == 1:
+        curve = power_curve(p, scale, sizes[0][0])
+        return refined(lambda: curve.delta(ball(epsilon)), bits, most=512)
+    return composed([(power_curve(p, scale, size), count) for size, count in sizes], epsilon)
+
+
+# The discrete Gaussian.
+
+
+@law("discrete-gaussian")
+def discrete_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+    """P(k) proportional to e^(-k^2/(2 sigma^2)) for each entry, against all whole changes of an l2 ball."""
+    variance = Fraction(noise.whole("numerator", 1, 2**512), noise.whole("denominator", 1, 2**512))
+    if not Fraction(1, 2**112) <= variance <= 2**112:
+        raise NotCovered("sigma of the discrete Gaussian is not between 2^-56 and 2^56.")
+    square = case.sensitivity**2 if case.changes is None else case.changes.squared_norm(2)
+    budget, changes = largest_change(square), case.changes
+    if budget == 0:
+        return arb(0)
+    if budget == 1 or case.dimension == 1:
+        return shift_delta([(math.isqrt(budget), 1)], variance, epsilon, bits)
+    found = _worst_shift(variance, budget, case.dimension, epsilon, bits)
+    if changes is None:
+        return found
+    if changes.dominant is not None and changes.whole:  # itself a member; the ball has more
+        moves = [(int(size), count) for size, count in changes.dominant.sizes]
+    else:
+        moves = [(math.isqrt(math.floor(changes.squared_norm(math.inf))), 1)]
+    return between(shift_delta(moves, variance, epsilon, bits).min(found), found)
+
+
+def shift_delta(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """One change v = g v', v' without a common divisor, n = |v'|^2: what counts of the noise is Z' = v'.Y.
+
+    P(Z' = z) is proportional to e^(-z^2/(2 n sigma^2)) T(z), where T sums e^(-|y|^2/(2 sigma^2)) over a translate of
+    the integer vectors orthogonal to v'. By Poisson's formula T is constant within factors 1 +- eta (see _ripple).
+    Without T it is one entry of parameter n sigma^2 that changes by g n.
+    """
+    if not sizes:
+        return arb(0)
+    divisor = math.gcd(*(size for size, _ in sizes))
+    norm = sum((size // divisor) ** 2 * count for size, count in sizes)
+    alone = len(sizes) == 1 and sizes[0][1] == 1
+    ripple = arb(1) if alone else _ripple(variance, norm)
+    if not accurate(ripple, bits) and norm * divisor**2 <= 64:
+        return refined(lambda: _convolved(sizes, variance, epsilon), bits)
+
+    def line() -> arb:
+        return PowerSums(Fraction(2), ball(1 / (2 * norm * variance))).delta(ball(epsilon), divisor * norm)
+
+    return refined(line, bits, most=512) * ripple
+
+
+def _ripple(variance: Fraction, norm: int) -> arb:
+    """From (1 - eta)/(1 + eta) to (1 + eta)/(1 - eta).
+
+    1 + eta is the sum of e^(-c |m|^2) over the dual lattice, c = 2 pi^2 sigma^2: at most the product of the sums
+    theta(c/B_j) of e^(-c i^2/B_j) over the integers i, for a basis with orthogonal lengths sqrt(B_j). That of vectors in
+    the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: the sum of these
+    is largest for one B_j = n and all others 1. And theta(a) - 1 <= 2.2 e^-a for a >= 1.
+    """
+    with working(128):
+        c = 2 * arb.pi() ** 2 * ball(variance)
+        if not c >= norm:
+            return arb(0).union(arb(2) ** 1000)
+        eta = (ball(Fraction(11, 5)) * ((-c / norm).exp() + max(norm - 2, 0) * (-c).exp())).expm1().upper()
+        if not eta < 0.9:
+            return arb(0).union(arb(2) ** 1000)
+        return ((1 - eta) / (1 + eta)).union((1 + eta) / (1 - eta))
+
+
+def _convolved(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fraction) -> arb:
+    """The law of v.Y itself, from entries cut at some reach."""
+    sums = PowerSums(Fraction(2), ball(1 / (2 * variance)))
+    reach = _above((2 * ball(variance) * ctx.prec).sqrt()) + 1
+    if reach * sum(size * count for size, count in sizes) > _MOST_TERMS:
+        raise NotCovered("the discrete Gaussian is too wide to be convolved.")
+    single = [(-sums.exponent(k)).exp() / sums.total for k in range(-reach, reach + 1)]
+    product, lost, first = arb_poly([1]), arb(0), 0
+    for size, count in sizes:
+        spread = [arb(0)] * (2 * reach * size + 1)
+        spread[::size] = single
+        product *= arb_poly(spread) ** count
+        lost, first = lost + 2 * count * sums.survival(reach + 1), first - reach * size * count
+    # The loss of z is (|v|^2 + 2 z)/(2 sigma^2).
+    square = sum(size * size * count for size, count in sizes)
+    found = lattice_delta(product, first, 1 / variance, epsilon - square / (2 * variance))
+    return found + arb(0).union(lost.upper())
+
+
+def _worst_shift(variance: Fraction, budget: int, dimension: int, epsilon: Fraction, bits: int) -> arb:
+    """The worst of all whole changes of squared length up to the budget >= 2, in 2 dimensions or more.
+
+    As delta grows with every entry, only those count of which none can grow; in as many dimensions as the budget,
+    those that spend all of it, each (g, ..., g) by its g and n = N/g^2.
+    """
+    lowest = shift_delta([(math.isqrt(budget), 1)], variance, epsilon, bits)
+    if budget <= 32:
+        shifts = [tuple((entry, shift.count(entry)) for entry in set(shift)) for shift in maximal_shifts(budget, dimension)]
+        return functools.reduce(arb.max, [shift_delta(list(one), variance, epsilon, bits) for one in shifts], lowest)
+    ripple = _ripple(variance, budget)
+    if dimension >= budget and budget <= 10**12:
+        sizes = [[(g, budget // g**2)] for g in range(1, math.isqrt(budget) + 1) if budget % g**2 == 0]
+        if len(sizes) <= _MOST_SHIFTS and accurate(ripple, 1):
+            return functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in sizes], lowest)
+    bounds = [arb(1), _concentrated(variance, budget, epsilon)]
+    if accurate(ripple, 1):
+        bounds.append(_smoothed(variance, budget, epsilon) * ripple)
+        long = _long_shift(budget, dimension)
+        lowest = lowest.max(shift_delta(long, variance, epsilon, bits).lower())
+    return between(lowest, functools.reduce(arb.min, [bound.upper() for bound in bounds]).max(lowest))
+
+
+def maximal_shifts(budget: int, dimension: int) -> Iterator[tuple[int, ...]]:
+    """Falling entries with squares that add up to at most the budget, none of which can grow."""
+
+    def extend(head: tuple[int, ...], left: int) -> Iterator[tuple[int, ...]]:
+        room = dimension - len(head)
+        largest = min(math.isqrt(left), head[-1] if head else left) if room else 0
+        if largest == 0 and 2 * (0 if room else head[-1]) + 1 > left:
+            yield head
+        for entry in range(largest, 0, -1):
+            yield from extend((*head, entry), left - entry * entry)
+
+    return extend((), budget)
+
+
+def _long_shift(budget: int, dimension: int) -> list[tuple[int, int]]:
+    """About the longest that there is: most in one entry, then most of the rest, and so on."""
+    found, left = [], budget
+    for _ in range(min(dimension, 50)):
+        entry = math.isqrt(left)
+        if entry:
+            found.append((entry, 1))
+            left -= entry * entry
+    return found
+
+
+def _concentrated(variance: Fraction, budget: int, epsilon: Fraction) -> arb:
+    """From rho-zCDP, rho = |v|^2/(2 sigma^2): e^((a-1)(a rho - eps)) (1 - 1/a)^a/(a - 1) for every a > 1.
+
+    Canonne, Kamath & Steinke 2020, Theorem 4 and Proposition 12.
+    """
+    with working(128):
+        rho, eps = ball(budget / (2 * variance)), ball(epsilon)
+
+        def bound(place: Fraction) -> arb:
+            a = 1 + arb(2) ** ball(place)
+            return (((a - 1) * (a * rho - eps)).exp() * (1 - 1 / a) ** a / (a - 1)).upper()
+
+        near = min((Fraction(eighth, 8) for eighth in range(-200, 400)), key=bound)
+        return min(bound(near + Fraction(step, 2**11)) for step in range(-256, 257)).min(arb(1))
+
+
+def _smoothed(variance: Fraction, budget: int, epsilon: Fraction) -> arb:
+    """Above every line with g^2 n <= N: the Gaussian's, and what a sum can exceed its integral by.
+
+    f(z) = phi(z) (1 - e^(-a (z - t)))_+ has |sum - integral| <= V/8, V the variation of f'. For t >= 0 it is at most
+    7 a phi(t): the jump at t, and of f'' three parts, the last two 2 a phi(t) and a phi(t), the first below 3 a phi(t)
+    with 1 - e^-x <= x. Else f has one peak, and max f bounds the difference. Here t over the deviation sigma sqrt(n) is
+    eps/mu - mu/2, mu = g sqrt(n)/sigma, which falls as mu grows; a = g/sigma^2.
+    """
+    with working(128):
+        sigma = ball(variance).sqrt()
+        mu = ball(budget / variance).sqrt()
+        t = ball(epsilon) / mu - mu / 2
+        excess = 1 / (sigma * (2 * arb.pi()).sqrt())
+        if t > 0:
+            excess *= ball(Fraction(7, 8)) * ball(Fraction(budget)).sqrt() / ball(variance) * (-t * t / 2).exp()
+        return gaussian_delta(budget / variance, epsilon, 40) + excess
