@@ -13,6 +13,7 @@ b = (M+1)//2, a = M + 1 - b and C = binomial(M+1, b), integrating the density of
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -171,7 +172,7 @@ def gamma_mean(k: Fraction, p: Fraction, pieces: list[Piece], bits: int, cost: i
         return bool(rest < total.lower() * arb(2) ** -(bits + 6))
 
     total = arb(0)
-    for (_, low, _), (high, _, _) in zip(pieces, pieces[1:], strict=False):
+    for (_, low, _), (high, _, _) in itertools.pairwise(pieces):
         total += arb(0).union((high - low) * (norm + order * high.log() - (low**power if low > 0 else 0)).exp())
     start, step = pieces[0][0], 4 * shape.sqrt().max(arb(1))
     if start**power > shape and beyond(start) < arb(2) ** -_SMALLEST:

@@ -37,7 +37,7 @@ def of_range(curve: Callable[[Fraction], arb], low: Fraction, high: Fraction) ->
 
 
 def one_sided_square(case: Case, own: Fraction, common: Fraction) -> tuple[Fraction, Fraction]:
-    """Between which numbers the largest v^T (own I + common 1 1^T)^-1 v lies, for changes v in [0, D]^M or the opposite.
+    """Between which numbers the largest v^T (own I + common 1 1^T)^-1 v lies, for v in [0, D]^M or the opposite.
 
     It is (sum v_i^2 - c (sum v_i)^2)/own with c = common/(own + M common) (Sherman and Morrison), convex in v. A set
     with a majorant w lies in the polymatroid of all v whose n largest entries add up to no more than those of w, for
@@ -57,7 +57,7 @@ def one_sided_square(case: Case, own: Fraction, common: Fraction) -> tuple[Fract
 
 
 def _top_square(moves: Moves, share: Fraction, stop: bool) -> Fraction:
-    """Sum of squares less the share of the squared sum; of the best number of the largest entries if it may ``stop``."""
+    """Sum of squares less the share of the squared sum; of the best number of the largest if it may ``stop``."""
     total = squares = best = share * 0
     for size, count in moves.sizes:
         peak = math.floor((size - 2 * share * total) / (2 * share * size)) if share else count

@@ -104,8 +104,8 @@ def _all_entries(p: Fraction, moves: Moves, m: int, epsilon: Fraction, bits: int
     """An upper bound of delta for all changes with the l_p norm of these moves, in units of the scale; p > 1."""
 
     def minkowski() -> arb:
-        # The loss sum |x_i + d_i|^p - |x_i|^p is at most (u + d)^p - u^p, d = ||d||_p, which rises with u = ||x||_p, and
-        # u^p is Gamma(M/p); delta is the mean of (1 - e^(eps - loss))_+, which grows with the loss.
+        # The loss sum |x_i + d_i|^p - |x_i|^p is at most (u + d)^p - u^p, d = ||d||_p, which rises with u = ||x||_p,
+        # and u^p is Gamma(M/p); delta is the mean of (1 - e^(eps - loss))_+, which grows with the loss.
         power, eps = ball(p), ball(epsilon)
         d = _sum(moves, power) ** (1 / power)
 
@@ -130,9 +130,9 @@ def _sum(moves: Moves, power: arb) -> arb:
 
 
 def _subgaussian(p: Fraction, moves: Moves, epsilon: Fraction) -> arb:
-    """A bound without the dimension, 1 < p < 2: the loss is at most C sum |d_i|^p + p sum d_i psi(x_i), psi = +-|x|^(p-1).
+    """A bound without the dimension, 1 < p < 2: the loss is at most C sum |d_i|^p + p sum d_i psi(x_i).
 
-    C is the largest (1-y)^p - y^p + p y^(p-1), 0 <= y <= 1 (elsewhere |x+d|^p - |x|^p - p d psi(x) is smaller, as
+    Here psi(x) = +-|x|^(p-1), of the sign of x, and C is the largest (1-y)^p - y^p + p y^(p-1), 0 <= y <= 1 (elsewhere |x+d|^p - |x|^p - p d psi(x) is smaller, as
     t^(p-1) is concave). Its derivative has the sign of p - 1 - y - (1-y)^(p-1) y^(2-p), a convex function of y with
     opposite signs at 0 and 1: one root. psi^2 has a log-concave density relative to a squared normal variable of the
     same mean v = Gamma(2 - 1/p)/Gamma(1/p), so that it is smaller in convex order and
