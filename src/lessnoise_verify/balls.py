@@ -32,15 +32,24 @@ def ball(value: Fraction | float) -> arb:
 
 
 def between(low: arb, high: arb) -> arb:
-    """The ball around all numbers between two, low <= high, which are enclosed themselves.
+    """The ball around all numbers between two, which are enclosed themselves."""
+    return low.union(high)
+
+
+def bracket(low: arb, high: arb) -> arb:
+    """As :func:`between`, for a wide result: with the upper end of the larger one, to all its digits.
 
     A radius has few digits, so that one end must be rounded: the lower one, as the upper one is what counts.
     """
-    top, bottom = high.upper(), low.lower()
+    top, bottom = (low.upper(), high.lower()) if low > high else (high.upper(), low.lower())
     with working(2 * ctx.prec + 64):
         radius = ((top - bottom) / 2).upper()
         middle = top - arb(0, radius).rad()  # the radius as it is rounded up
-        return arb(middle.mid(), radius) if middle.is_exact() else low.union(high)
+        return (
+            arb(middle.mid(), radius)
+            if middle.is_exact() and radius > 0 and not low.overlaps(high)
+            else low.union(high)
+        )
 
 
 def accurate(value: arb, bits: int) -> bool:
@@ -68,7 +77,7 @@ def probability(value: arb) -> arb:
     """What is known to be a probability, cut to [0, 1]."""
     if not value.is_finite():
         return arb(0).union(arb(1))
-    return value if value >= 0 and value <= 1 else between(value.lower().max(arb(0)), value.upper().min(arb(1)))
+    return value if value >= 0 and value <= 1 else bracket(value.lower().max(arb(0)), value.upper().min(arb(1)))
 
 
 def ends(value: arb) -> tuple[Fraction, Fraction]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from flint import arb, arb_mat
 
-from lessnoise_verify.balls import ball, between, ends, normal_tail, refined, working
+from lessnoise_verify.balls import ball, bracket, ends, normal_tail, refined, working
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered, Unreadable, numbers
 from lessnoise_verify.laws.registry import Case, law
@@ -33,7 +33,7 @@ def gaussian_delta(square: Fraction, epsilon: Fraction, bits: int) -> arb:
 
 def of_range(curve: Callable[[Fraction], arb], low: Fraction, high: Fraction) -> arb:
     """A growing function of a number between two."""
-    return curve(low) if low == high else between(curve(low), curve(high))
+    return curve(low) if low == high else bracket(curve(low), curve(high))
 
 
 def one_sided_square(case: Case, own: Fraction, common: Fraction) -> tuple[Fraction, Fraction]:

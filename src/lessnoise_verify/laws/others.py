@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from flint import acb, arb
 
-from lessnoise_verify.balls import ball, between
+from lessnoise_verify.balls import ball, bracket
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered, Unreadable
 from lessnoise_verify.laws import laplace, radial, shells
@@ -68,7 +68,7 @@ def generalized_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int
     if worst:
         return alone
     above = _all_entries(p, moves.scaled(1 / scale), m, epsilon, bits)
-    return between(alone, above.max(alone.lower()))
+    return bracket(alone, above.max(alone.lower()))
 
 
 def _power(x: arb, p: arb) -> arb:
@@ -206,7 +206,7 @@ def quantile_choice(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> 
     pure = noise.positive("epsilon") * math.ceil(_norm_1(case)) * ROUNDED
     if epsilon >= pure:
         return arb(0)
-    return between(arb(0), repeated(lambda: -ball(epsilon - pure).expm1() / (1 + ball(-pure).exp()), bits))
+    return bracket(arb(0), repeated(lambda: -ball(epsilon - pure).expm1() / (1 + ball(-pure).exp()), bits))
 
 
 def _probabilities(noise: Fields) -> list[float]:
@@ -256,8 +256,8 @@ def dawa(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
 
     upper = repeated(response, bits)
     if stage == "safe" or size < 1 or workload != "cells" or min(case.shape) < 4:
-        return between(arb(0), upper)
-    return between(repeated(lambda: _all_single(one, two, n, factor, epsilon), bits).max(arb(0)), upper)
+        return bracket(arb(0), upper)
+    return bracket(repeated(lambda: _all_single(one, two, n, factor, epsilon), bits).max(arb(0)), upper)
 
 
 def _scale(length: int, n: int, unit: Fraction) -> Fraction:
