@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LARGEST_CORNER: Final = 10**4  # entries
 MOST_STEPS: Final = 10**5
-_MOST_EVALUATIONS: Final = 6000
+_MOST_EVALUATIONS: Final = 12_000
 _HIGHEST: Final = 600  # bits
 _SMALLEST: Final = 1200  # delta below 2^-1200, which no double holds, is only bounded
 
@@ -229,11 +229,11 @@ def _radial(body: str, m: int, p: Fraction, d: Fraction, epsilon: Fraction, bits
             low, high = root_between(lambda u: size - gap(u))
             if not gap(high) + high > size:
                 return arb(0).union(arb(1))
-            return gamma_mean(m + p, p, [(low, low, _certain), (high, far, lost(True))], bits, share.cost)
+            return gamma_mean(m + p, p, [(low, low, _certain), (high, far, lost(True))], bits, 1 + share.cost // 6)
         second = (size**power - eps) ** (1 / power)
         low, high = root_between(lambda u: gap(u) + 2 * u - size)
         pieces = [(arb(0), low, _certain), (high, second.lower(), lost(False)), (second.upper(), far, lost(True))]
-        return gamma_mean(m + p, p, pieces, bits, share.cost)
+        return gamma_mean(m + p, p, pieces, bits, 1 + share.cost // 6)
 
     return repeated(compute, bits)
 
