@@ -70,13 +70,16 @@ def probability(value: arb) -> arb:
     """What is known to be a probability, cut to [0, 1]."""
     if not value.is_finite():
         return arb(0).union(arb(1))
-    cut = value.max(arb(0)).min(arb(1))
-    return cut if cut.upper() <= value.upper() else value  # if rounding its radius made it larger
+    if value >= 0 and value <= 1:
+        return value
+    with working(512):
+        return between(value.lower().max(arb(0)), value.upper().min(arb(1)))
 
 
 def ends(value: arb) -> tuple[Fraction, Fraction]:
     """The ends of a ball as exact fractions; those next to 0 are rounded outwards, to 0 or to +-2^-100000."""
-    return _outwards(value.lower(), -1), _outwards(value.upper(), 1)
+    with working(512):
+        return _outwards(value.lower(), -1), _outwards(value.upper(), 1)
 
 
 def _outwards(value: arb, side: int) -> Fraction:

@@ -13,12 +13,13 @@ b = (M+1)//2, a = M + 1 - b and C = binomial(M+1, b), integrating the density of
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from flint import acb, acb_poly, arb, ctx
 
-from lessnoise_verify.balls import accurate, ball, working
+from lessnoise_verify.balls import accurate, ball, between, working
 from lessnoise_verify.document import Fields, NotCovered, Unreadable
 from lessnoise_verify.laws.registry import Case, law
 
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 
 LARGEST_CORNER: Final = 10**4  # entries
 MOST_STEPS: Final = 10**5
-_MOST_EVALUATIONS: Final = 60_000
-_MOST_STRETCHES: Final = 2000
-_HIGHEST: Final = 1024  # bits
+_MOST_EVALUATIONS: Final = 12_000
+_HIGHEST: Final = 600  # bits
 _SMALLEST: Final = 1200  # delta below 2^-1200, which no double holds, is only bounded
 
 
@@ -147,52 +147,51 @@ def gamma_mean(k: Fraction, p: Fraction, pieces: list[Piece], bits: int, cost: i
     P(X beyond x) <= exp(A - x) (x/A)^A of X = u^p ~ Gamma(A) makes the rest negligible.
     """
     shape, power, order = ball(k / p), ball(p), ball(k - 1)
-    norm = power.log() - shape.lgamma()
-    left = _MOST_EVALUATIONS // cost
+    norm, tolerance = power.log() - shape.lgamma(), arb(2) ** -(bits + 8)
+    most, used = _MOST_EVALUATIONS // cost, 0
 
     def integral(low: arb, high: arb, share: Share) -> arb:
         def density(u: acb, analytic: bool) -> acb:
+            nonlocal used
+            used += 1
             log_u = u.log(analytic=analytic)
             x = (power * log_u).exp()
             return share(u, x, analytic) * (norm + order * log_u - x).exp()
 
-        tolerance = arb(2) ** -(bits + 8)
-        return acb.integral(density, low, high, rel_tol=tolerance, abs_tol=arb(2) ** -(10**7), eval_limit=left).real
+        limit = max(most - used, 10)
+        return acb.integral(density, low, high, rel_tol=tolerance, abs_tol=arb(2) ** -(10**7), eval_limit=limit).real
 
-    def beyond(u: arb) -> arb:
+    def beyond(u: arb, above: bool) -> arb:
         x = u**power
-        return (shape - x + shape * (x / shape).log()).exp()
+        known = x > shape if above else x < shape
+        return (shape - x + shape * (x / shape).log()).exp() if known else arb(1)
 
     def stretch(low: arb, high: arb) -> arb:
         inside = [(first.max(low).mid(), last.min(high).mid(), share) for first, last, share in pieces]
         return sum((integral(first, last, share) for first, last, share in inside if first < last), arb(0))
 
     def enough(rest: arb) -> bool:
-        return bool(rest < total.lower() * arb(2) ** -(bits + 6))
+        return used >= most or not total.is_finite() or bool(rest < total.lower() * arb(2) ** -(bits + 6))
 
     total = arb(0)
-    for (_, low, _), (high, _, _) in zip(pieces, pieces[1:], strict=False):
-        total += arb(0).union((high - low) * (norm + order * high.log() - (low**power if low > 0 else 0)).exp())
+    for (_, low, _), (high, _, _) in itertools.pairwise(pieces):
+        if low < high:
+            least = low**power if low > 0 else arb(0)
+            total += arb(0).union((high - low) * (norm + order * high.log() - least).exp())
     start, step = pieces[0][0], 4 * shape.sqrt().max(arb(1))
-    if start**power > shape and beyond(start) < arb(2) ** -_SMALLEST:
+    if beyond(start, above=True) < arb(2) ** -_SMALLEST:
         return arb(0).union(arb(2) ** -_SMALLEST)
     low = high = start.max((shape ** (1 / power)).mid()).mid()
-    for _ in range(_MOST_STRETCHES):
+    while not (high > low and enough(beyond(high, above=True))):
         following = ((high**power + step) ** (1 / power)).mid()
         following = following if following > high else 2 * high
         total, high = total + stretch(high, following), following
-        if high**power > shape and enough(beyond(high)):
-            break
-    total += arb(0).union(beyond(high).min(arb(1)) if high**power > shape else arb(1))
-    for _ in range(_MOST_STRETCHES):
-        if not low > start or (low**power < shape and enough(beyond(low))):
-            break
+    while low > start and not enough(beyond(low, above=False)):
         x = low**power - step
         following = start.max((x ** (1 / power)).mid() if x > 0 else low / 2).max(low / 2).mid()
         total, low = total + stretch(following, low), following
-    if low > start:
-        total += arb(0).union(beyond(low).min(arb(1)) if low**power < shape else arb(1))
-    return total
+    left = beyond(low, above=False) if low > start else arb(0)
+    return total + arb(0).union(beyond(high, above=True)) + arb(0).union(left)
 
 
 @law("norm-radial")
@@ -200,8 +199,8 @@ def norm_radial(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """The density falls like exp(-(||n||/s)^p): u has k = M + p, and Y^p = u^p + eps, in units of s."""
     body, least, most = _size(noise, case)
     p, scale = noise.number("power", 1.0, 100.0), noise.positive("scale")
-    found = [_radial(body, case.dimension, p, d / scale, epsilon, bits) for d in {least, most}]
-    return found[0].union(found[-1])
+    found = [_radial(body, case.dimension, p, d / scale, epsilon, bits) for d in (least, most)[: 1 + (least < most)]]
+    return found[0] if least == most else between(*found)
 
 
 def _radial(body: str, m: int, p: Fraction, d: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -230,11 +229,11 @@ def _radial(body: str, m: int, p: Fraction, d: Fraction, epsilon: Fraction, bits
             low, high = root_between(lambda u: size - gap(u))
             if not gap(high) + high > size:
                 return arb(0).union(arb(1))
-            return gamma_mean(m + p, p, [(low, low, _certain), (high, far, lost(True))], bits, share.cost)
+            return gamma_mean(m + p, p, [(low, low, _certain), (high, far, lost(True))], bits, 1 + share.cost // 6)
         second = (size**power - eps) ** (1 / power)
         low, high = root_between(lambda u: gap(u) + 2 * u - size)
         pieces = [(arb(0), low, _certain), (high, second.lower(), lost(False)), (second.upper(), far, lost(True))]
-        return gamma_mean(m + p, p, pieces, bits, share.cost)
+        return gamma_mean(m + p, p, pieces, bits, 1 + share.cost // 6)
 
     return repeated(compute, bits)
 
@@ -251,14 +250,19 @@ def norm_staircase(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     """
     body, least, most = _size(noise, case)
     rate, share, width = noise.number("rate", 2.0**-6, 700.0), noise.positive("share", 1.0), noise.positive("width")
-    found = [_stairs(body, case.dimension, rate, share, d / width, epsilon, bits) for d in {least, most}]
-    return found[0].union(found[-1])
+    found = [
+        _stairs(body, case.dimension, rate, share, d / width, epsilon, bits)
+        for d in (least, most)[: 1 + (least < most)]
+    ]
+    return found[0] if least == most else between(*found)
 
 
 def _stairs(body: str, m: int, rate: Fraction, share: Fraction, d: Fraction, epsilon: Fraction, bits: int) -> arb:
     crossed = epsilon // rate
     if d <= crossed:
         return arb(0)
+    if m > (MOST_STEPS * rate / 8) ** 2:  # a deviation of the radius, in steps, is sqrt(M)/rate
+        raise NotCovered(f"staircases of more than {MOST_STEPS} steps are not covered.")
 
     def compute() -> arb:
         area, fall = _Body(body, m), ball(rate)
