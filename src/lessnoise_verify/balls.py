@@ -82,6 +82,12 @@ def ends(value: arb) -> tuple[Fraction, Fraction]:
         return _outwards(value.lower(), -1), _outwards(value.upper(), 1)
 
 
+def probability_ends(value: arb) -> tuple[Fraction, Fraction]:
+    """The same for what is known to be a probability."""
+    low, high = ends(value)
+    return max(low, Fraction(0)), min(high, Fraction(1))
+
+
 def _outwards(value: arb, side: int) -> Fraction:
     mantissa, exponent = (int(part) for part in value.man_exp())
     size = exponent + mantissa.bit_length()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from flint import arb
 
 from lessnoise_verify import laws, values
-from lessnoise_verify.balls import ball, ends, refined, shown
+from lessnoise_verify.balls import ball, ends, probability_ends, refined, shown
 from lessnoise_verify.changes import RELATIONS, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
 from lessnoise_verify.laws import Case
@@ -125,11 +125,11 @@ def decide(proof: Proof, words: str, compute: Callable[[int], arb], low: Fractio
     """Prove low <= x <= high for a number that can be enclosed ever more narrowly; the upper end is what counts."""
     found = compute(40)
     for bits in (60, 100):
-        below, above = ends(found)
+        below, above = probability_ends(found)
         if (above <= high and below >= low) or below > high or above < low:
             break
         found = compute(bits)
-    below, above = ends(found)
+    below, above = probability_ends(found)
     if below > high:
         raise Refuted(f"{words} is proved to be {shown(found)}, above the stated {float(high):.12g}.")
     if above < low:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from lessnoise_verify import document
-from lessnoise_verify.balls import ends
+from lessnoise_verify.balls import probability_ends
 from lessnoise_verify.bounds import check_bound
 from lessnoise_verify.certificate import Mechanism, Proof, check_mechanism, check_release
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Refuted, Unreadable
@@ -18,6 +17,9 @@ from lessnoise_verify.queries import texts
 from lessnoise_verify.signature import check_signature
 from lessnoise_verify.tables import check_composition, check_table
 from lessnoise_verify.values import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CODES: Final = {"proved": 0, "refuted": 1, "unreadable": 2, "not covered": 3}
 _OF: Final = {Refuted: "refuted", Unreadable: "unreadable", NotCovered: "not covered"}
@@ -83,7 +85,7 @@ def enclosed_delta(mechanism: dict[str, Any], epsilon: float, digits: int = 12) 
     [0.0, 0.0]
     """
     found = Mechanism.read(Fields(mechanism, "mechanism")).delta(Fraction(epsilon), math.ceil(3.33 * digits) + 2)
-    return ends(found)
+    return probability_ends(found)
 
 
 def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
