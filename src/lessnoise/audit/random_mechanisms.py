@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lessnoise import changes, workload
+from lessnoise import changes, strategy, workload
 from lessnoise.errors import LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import (
@@ -30,7 +30,6 @@ from lessnoise.mechanism import (
     Radial,
     Shells,
 )
-from lessnoise.strategy import Cells, Dense, PIdentity, Product, toeplitz_for, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,11 +196,13 @@ def _measured(draw: _Draw, epsilon: float) -> Mechanism:
     n = draw.whole(2, 12)
     table = np.abs(draw.rng.normal(size=(3, n)))
     every = (
-        tree(n, 2),
-        Dense(FrozenMatrix(np.concatenate([np.eye(n), table]))),
-        PIdentity.of((np.ones(n) / (1.0 + table.sum(axis=0))).tolist(), (table / (1.0 + table.sum(axis=0))).tolist()),
-        toeplitz_for(workload.prefixes(n).parts[0].factors[0]),
-        Product((tree(n, 2), Cells((3,)))),
+        strategy.tree(n, 2),
+        strategy.Dense(FrozenMatrix(np.concatenate([np.eye(n), table]))),
+        strategy.PIdentity.of(
+            (np.ones(n) / (1.0 + table.sum(axis=0))).tolist(), (table / (1.0 + table.sum(axis=0))).tolist()
+        ),
+        strategy.toeplitz_for(workload.prefixes(n).parts[0].factors[0]),
+        strategy.Product((strategy.tree(n, 2), strategy.Cells((3,)))),
     )
     chosen = every[draw.whole(1, len(every)) - 1]
     scale = draw.log(1.0, 10.0) / min(epsilon, 1.0)

@@ -150,6 +150,14 @@ class Changes(ABC):
         """The change whose i-th largest entry is the largest for every i: any falling noise hides it worst."""
         return None
 
+    def concentrates(self, dimension: int) -> bool:
+        """Whether all that changes may be in one entry; of replaced rows, in one that they leave and one they enter."""
+        return dimension == 1
+
+    def fills_box(self, dimension: int) -> bool:
+        """Whether every entry alone, and any of them together, may change by their bounds, all up or all down."""
+        return dimension == 1
+
     def side(self, dimension: int) -> float | None:
         """No change adds more than this to the entries in all, nor takes away more; None where that is not known.
 
@@ -271,6 +279,14 @@ class Scaled(Changes):
         """The set's own, multiplied."""
         found = self.changes.dominant(dimension)
         return None if found is None else found.scaled(self.factor)
+
+    def concentrates(self, dimension: int) -> bool:
+        """As of the set."""
+        return self.changes.concentrates(dimension)
+
+    def fills_box(self, dimension: int) -> bool:
+        """As of the set."""
+        return self.changes.fills_box(dimension)
 
     def side(self, dimension: int) -> float | None:
         """The set's own, multiplied."""

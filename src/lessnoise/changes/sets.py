@@ -51,6 +51,14 @@ class Ball(Changes):
         """The radius, unless the ball has corners at the axes."""
         return self.radius if self.order != 1 or dimension == 1 else 0.0
 
+    def concentrates(self, dimension: int) -> bool:
+        """A change may lie in one entry, and has the largest l1 norm there for order 1."""
+        return self.order == 1 or dimension == 1
+
+    def fills_box(self, dimension: int) -> bool:
+        """For norm inf."""
+        return self.order == math.inf or dimension == 1
+
     def scalar_share(self, dimension: int) -> float:
         """Of one entry; for norm inf, of all corners."""
         if self.order == math.inf:
@@ -130,6 +138,10 @@ class Counts(Changes):
         if order == math.inf:
             return self._most if full else rest
         return int(full * self._most ** int(order) + rest ** int(order))
+
+    def concentrates(self, dimension: int) -> bool:
+        """Unless a cell can have only some of the rows."""
+        return self._most == self.rows
 
     def side(self, dimension: int) -> float:
         """As many rows as the cells can hold: they may all leave, and others that enter may be in no cell."""
@@ -212,6 +224,10 @@ class Bounded(Changes):
     def single(self, dimension: int) -> float:
         """The smallest bound."""
         return min(self.bounds) if isinstance(self.bounds, tuple) else self.bounds
+
+    def fills_box(self, dimension: int) -> bool:
+        """Every vertex is a change."""
+        return True
 
     def majorant(self, dimension: int) -> Moves:
         """All entries by their bounds."""

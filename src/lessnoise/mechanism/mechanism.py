@@ -19,7 +19,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.harmless import shown
 from lessnoise.mechanism import losses
-from lessnoise.mechanism.curve import delta_of, epsilon_of, worst_of
+from lessnoise.mechanism.curve import attained, delta_of, epsilon_of, worst_of
 from lessnoise.mechanism.law import Law, law_from_dict
 from lessnoise.mechanism.least.objective import Design
 from lessnoise.mechanism.rigorous import rigorous_delta
@@ -165,11 +165,16 @@ class Mechanism(Plotted):
         epsilon = validation.nonnegative_epsilon(epsilon)
         if rigorous:
             return rigorous_delta(self.to_dict(), epsilon, validation.whole_number("digits", digits))
-        return delta_of(self.law, self.dimension, self.shift, epsilon)
+        return self._of_set(delta_of(self.law, self.dimension, self.shift, epsilon))
 
     def epsilon(self, delta: float) -> Bracket:
         """Exact epsilon at a delta: the smallest epsilon of an (epsilon, delta) guarantee, bracketed."""
-        return epsilon_of(self.law, self.dimension, self.shift, validation.delta_or_zero(delta))
+        return self._of_set(epsilon_of(self.law, self.dimension, self.shift, validation.delta_or_zero(delta)))
+
+    def _of_set(self, found: Bracket) -> Bracket:
+        """A bracket for the worst change, which may be hidden worse than any of the set: then nothing is below."""
+        exact = self.changes is None or attained(self.law, self.changes, self.dimension)
+        return found if exact else Bracket(0.0, found.upper)
 
     @property
     def machine_distance(self) -> float:

@@ -25,7 +25,7 @@ from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, sums_error
 from lessnoise.mechanism.counts.laplace import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.dispatch import law_delta, law_pure_epsilon, no_curve, worst_of
+from lessnoise.mechanism.curve.dispatch import attained, law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
@@ -253,6 +253,11 @@ def _(law: Hierarchy, changes: Changes, dimension: int) -> float:
     if side is None:
         raise no_curve(law, changes)
     return 2.0 * side
+
+
+@attained.register(Hierarchy)
+def _(law: Hierarchy, changes: Changes, dimension: int) -> bool:
+    return changes.concentrates(dimension)
 
 
 @law_delta.register(Hierarchy)

@@ -1,6 +1,7 @@
 """Exact privacy curves: from a noise description to proved brackets of delta and epsilon."""
 
 from lessnoise.mechanism.curve.dispatch import (
+    attained,
     delta_of,
     entries,
     epsilon_of,
@@ -12,6 +13,7 @@ from lessnoise.mechanism.curve.dispatch import (
 )
 
 __all__ = [
+    "attained",
     "delta_of",
     "entries",
     "epsilon_of",

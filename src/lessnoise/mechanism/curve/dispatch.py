@@ -67,6 +67,15 @@ def worst_of(law: Law, changes: Changes, dimension: int) -> Shift:
     return changes.norm(order, dimension)
 
 
+@functools.singledispatch
+def attained(law: Law, changes: Changes, dimension: int) -> bool:
+    """Whether the change of :func:`worst_of` is one of the set, so that the curve is that of the set itself.
+
+    Else it is a change that is hidden worse than all of the set: the upper end of a bracket holds, the lower does not.
+    """
+    return law.norm == "l2" or changes.majorant(dimension) is not None
+
+
 def no_curve(law: Law, changes: Changes) -> InvalidInput:
     """The error for a set that a law has no curve for."""
     return InvalidInput(

@@ -25,7 +25,7 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
-from lessnoise.mechanism.curve import gaussian, law_delta, no_curve, worst_of
+from lessnoise.mechanism.curve import attained, gaussian, law_delta, no_curve, worst_of
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request, representable
@@ -111,6 +111,12 @@ def worst_mu(law: CorrelatedGaussian, dimension: int, sensitivity: float) -> flo
     """Largest mu(v) over the cube [0, sensitivity]^d, to a relative error below 2e-15."""
     gain = _vertex_gain(law, dimension, worst_vertex(law, dimension))
     return sensitivity / math.sqrt(law.own_variance) * math.sqrt(gain)
+
+
+@attained.register(CorrelatedGaussian)
+def _(law: CorrelatedGaussian, changes: Changes, dimension: int) -> bool:
+    moves = changes.majorant(dimension)  # the worst vertex of a cube: some entries by the bound, the others by 0
+    return changes.fills_box(dimension) and moves is not None and len(moves.sizes) == 1
 
 
 @law_delta.register(CorrelatedGaussian)

@@ -19,7 +19,7 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
-from lessnoise.mechanism.curve import law_delta, law_pure_epsilon, no_curve, worst_of
+from lessnoise.mechanism.curve import attained, law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.families.correlated_gaussian import CorrelatedGaussian, worst_mu, worst_vertex
 from lessnoise.mechanism.families.shells import Shells
 from lessnoise.mechanism.law import Plain, Radial, law_from_dict, register
@@ -88,6 +88,11 @@ class CorrelatedRadial(Plain):
 
 
 # Privacy.
+
+
+@attained.register(CorrelatedRadial)
+def _(law: CorrelatedRadial, changes: Changes, dimension: int) -> bool:
+    return attained(law.gaussian(dimension), changes, dimension)
 
 
 @law_delta.register(CorrelatedRadial)

@@ -40,7 +40,7 @@ import numpy as np
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.curve import delta_of, gaussian, law_delta
+from lessnoise.mechanism.curve import attained, delta_of, gaussian, law_delta
 from lessnoise.mechanism.families.discrete_sampler import DiscreteGaussian, grid_index, grid_law, integer_array
 from lessnoise.mechanism.families.generalized_gaussian import subgaussian_delta
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lessnoise._common import Shape
+    from lessnoise.changes import Changes
     from lessnoise.mechanism.mechanism import Mechanism
     from lessnoise.mechanism.request import Relation
 
@@ -63,6 +64,12 @@ _NOTHING = 1e-290
 
 
 # Privacy.
+
+
+@attained.register(DiscreteGaussian)
+def _(law: DiscreteGaussian, changes: Changes, dimension: int) -> bool:
+    # Of a squared length of 1 or 2 there is but one shift, up to order and sign.
+    return dimension == 1 or squared_budget(changes.norm(2, dimension)) <= 2
 
 
 @law_delta.register(DiscreteGaussian)

@@ -38,7 +38,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.calibration import radial_scale
-from lessnoise.mechanism.curve import law_delta, law_pure_epsilon, no_curve, worst_of
+from lessnoise.mechanism.curve import attained, law_delta, law_pure_epsilon, no_curve, worst_of
 from lessnoise.mechanism.law import Laplace, Plain, Radial, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.request import Request
@@ -101,6 +101,12 @@ def _(law: GeneralizedGaussian, dimension: int, sensitivity: float, epsilon: flo
     lower = law_delta(Radial(1, law.p, law.scale), 1, sensitivity, epsilon, tolerance).lower
     upper = upper_delta(law.p, dimension, sensitivity / law.scale, epsilon)
     return Bracket(min(lower, upper), upper)
+
+
+@attained.register(GeneralizedGaussian)
+def _(law: GeneralizedGaussian, changes: Changes, dimension: int) -> bool:
+    known = law.known(dimension)
+    return known is None or attained(known, changes, dimension)
 
 
 @worst_of.register(GeneralizedGaussian)

@@ -22,7 +22,7 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix
-from lessnoise.mechanism.curve import gaussian, law_delta
+from lessnoise.mechanism.curve import attained, gaussian, law_delta
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.sampling import noise_form
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lessnoise._common import Array
+    from lessnoise.changes import Changes
     from lessnoise.guarantees import Bracket
 
 
@@ -147,6 +148,13 @@ def _defect(deviations: Deviations, basis: FrozenMatrix | None) -> float:
 
 
 # Privacy.
+
+
+@attained.register(MatrixGaussian)
+def _(law: MatrixGaussian, changes: Changes, dimension: int) -> bool:
+    sides = (law.row_deviations, law.column_deviations)
+    equal = all(side == Deviations.constant(side.smallest, side.size) for side in sides)
+    return equal or changes.inner_radius(dimension) >= changes.norm(2, dimension) * (1.0 - 1e-15)
 
 
 @law_delta.register(MatrixGaussian)

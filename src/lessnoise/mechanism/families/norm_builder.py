@@ -14,7 +14,7 @@ from lessnoise.changes import Ball, Box, Changes, Corner, Scaled, read_changes
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism.builders import OURS
-from lessnoise.mechanism.curve import law_delta, no_curve, worst_of
+from lessnoise.mechanism.curve import attained, law_delta, no_curve, worst_of
 from lessnoise.mechanism.families.norm_bodies import CORNER, CUBE, size_of
 from lessnoise.mechanism.families.norm_loss import log_radius_moment
 from lessnoise.mechanism.families.norm_radial import NormRadial, Slices
@@ -31,6 +31,19 @@ if TYPE_CHECKING:
 _LARGEST_SEARCH = 10_000  # entries; beyond, no power gains a tenth of a percent over 1
 _FIRST_STEP = 0.002  # of ln p
 _LARGEST_LOG_POWER = 3.0
+
+
+@attained.register(NormRadial)
+@attained.register(NormStaircase)
+def _(law: NormRadial | NormStaircase, changes: Changes, dimension: int) -> bool:
+    if not changes.fills_box(dimension):
+        return False
+    # The vertex that is taken for the worst has entries of one size in units of the factors.
+    bounds = changes.bounds if isinstance(changes, Box | Corner) else ()
+    if not law.factors or not isinstance(bounds, tuple) or len(bounds) != len(law.factors):
+        return not law.factors and (not isinstance(bounds, tuple) or len(set(bounds)) <= 1)
+    sizes = [bound / factor for bound, factor in zip(bounds, law.factors, strict=True)]
+    return max(sizes) <= min(sizes) * (1.0 + 1e-13)
 
 
 @worst_of.register(NormRadial)

@@ -23,7 +23,15 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Neighbours
 from lessnoise.harmless import shown
 from lessnoise.mechanism.curve import delta_of, gaussian
-from lessnoise.mechanism.curve.dispatch import entries, law_delta, law_pure_epsilon, no_curve, pure_epsilon_of, worst_of
+from lessnoise.mechanism.curve.dispatch import (
+    attained,
+    entries,
+    law_delta,
+    law_pure_epsilon,
+    no_curve,
+    pure_epsilon_of,
+    worst_of,
+)
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian
 from lessnoise.mechanism.families.geometric import Geometric
 from lessnoise.mechanism.law import Laplace, Law, Plain, law_from_dict, register
@@ -162,6 +170,11 @@ def mu_of(law: Measured, sensitivity: float) -> tuple[float, float]:
         return upper * (1.0 - _NORMS), upper
     found = max(strategy.norm(2) * (1.0 - _NORMS), *(float(np.linalg.norm(pair)) for pair in _pairs(strategy)))
     return min(0.5 * found * size * (1.0 - _ROUNDING), upper), upper
+
+
+@attained.register(Measured)
+def _(law: Measured, changes: Changes, dimension: int) -> bool:
+    return changes.concentrates(dimension)
 
 
 @law_delta.register(Measured)

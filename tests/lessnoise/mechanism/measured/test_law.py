@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise.changes import Moves
+from lessnoise.changes import Moves, counts
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.guarantees import Neighbours
 from lessnoise.mechanism import GeneralizedGaussian, Geometric, Laplace, Mechanism, Radial
 from lessnoise.mechanism.measured.laplace_losses import LaplaceLosses
 from lessnoise.mechanism.measured.law import Measured
-from lessnoise.strategy import Cells, Dense, Product
-from lessnoise.workload import identity, prefixes, ranges
+from lessnoise.strategy import Cells, Dense, Product, tree
+from lessnoise.workload import identity, prefixes, ranges, total
 
 RNG = np.random.default_rng(11)
 TREE = Dense(FrozenMatrix(np.concatenate([np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1]]])))
@@ -97,6 +97,38 @@ def test_a_moved_row_changes_two_columns(strategy, noise):
     assert found.lower <= best[0] + 6 * best[1]
     as_any = mechanism(strategy, noise, 2.0, "any", "replace").delta(0.4)
     assert found.upper <= as_any.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("noise", [Laplace(20.0), GeneralizedGaussian(2.0, 5.0 * math.sqrt(2.0))])
+def test_a_row_may_be_replaced_by_one_that_is_in_no_cell(noise):
+    heavy = Dense(FrozenMatrix([[10.0, 10.0], [1.0, 0.0], [0.0, 1.0]]))  # pairs of columns differ by little
+    found = mechanism(heavy, noise, 2.0, "moved", "replace").delta(0.5)
+    column = heavy.matrix.array[:, 0]
+    if isinstance(noise, Laplace):
+        draws = np.random.default_rng(2).laplace(scale=20.0, size=(200_000, 3))
+        loss = (np.abs(draws + column) - np.abs(draws)).sum(axis=1) / 20.0
+        values = np.maximum(1.0 - np.exp(0.5 - loss), 0.0)
+        exact, spread = values.mean(), values.std() / math.sqrt(values.size)
+    else:  # mu = sqrt(101)/5
+        exact, spread = Mechanism("g", Radial(1, 2.0, noise.scale), (1,), math.sqrt(101.0)).delta(0.5).upper, 0.0
+        assert found.upper <= exact * (1 + 1e-6)
+    assert exact - 6 * spread <= found.upper
+    pure = mechanism(heavy, Laplace(1.0), 2.0, "moved", "replace").epsilon(0.0)
+    assert pure.upper >= 11.0
+
+
+def test_totals_under_replaced_rows_are_not_free():
+    built = ln.workload_mechanism(total(8), epsilon=1, delta=1e-6, changes=counts(neighbours="replace"))
+    assert built.query_error >= 1.0
+    assert built.delta(1).upper <= 1e-6
+
+
+def test_two_rows_of_three_cells_may_both_leave():
+    both = counts(2, per_cell=1, neighbours="replace")
+    law = Measured(identity(3), tree(3, 3), GeneralizedGaussian(2.0, 4.0), "moved")
+    built = Mechanism("m", law, (3,), 1.0, "replace").against(both)
+    assert built.sensitivity == 4.0
+    assert both.norm(1, 3) == 3.0
 
 
 def test_signed_questions_that_move_apart_are_covered():
