@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +25,7 @@ from lessnoise.cli.options import (
     takes_request,
 )
 from lessnoise.cli.output import console, literal, print_facts, print_json, progress_bar
-from lessnoise.files import check_apart
+from lessnoise.files import check_apart, check_free, write_together, writer
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism import BEST, Request, changes_words, choose_mechanism, least_noise
 from lessnoise.release import certificate_path, check_writable, open_array, release_file
@@ -45,6 +46,9 @@ def release(
     ledger: LedgerOption = None,
     partition: Partition = None,
     seed: UnsafeSeed = None,
+    bound_proof: Annotated[
+        bool, typer.Option("--bound-proof", help="Write OUT.npy.bound.json, too: a proof that no noise is smaller.")
+    ] = False,
     force: Force = False,
     sign: SignWith = None,
     json: AsJson = False,
@@ -54,7 +58,9 @@ def release(
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
     rng, signer = seeded(seed), signer_of(sign)
+    proof = target.with_name(target.name + ".bound.json")
     check_writable(target, force)
+    check_free((proof,) if bound_proof else (), force)
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     budget = None if ledger is None else Ledger.open(ledger)
     with (
@@ -65,6 +71,7 @@ def release(
     ):
         whole = array.dtype.kind in "iu"
         built = choose_mechanism(mechanism, request(shape=array.shape, integer=whole))
+        text = (dumps(built.bound_proof(), indent=2) + "\n").encode() if bound_proof else b""
         certificate, receipt = release_file(
             built,
             array,
@@ -76,6 +83,9 @@ def release(
             partition=partition,
             progress=progress,
         )
+    if bound_proof:
+        with reporting(f"{target} and its certificate are {paid_words(receipt)}written"):
+            write_together({proof: writer(text)}, force)
     with reporting(f"{target} and its certificate are {paid_words(receipt)}written"):
         if json:
             print_json(certificate.to_dict())

@@ -47,6 +47,7 @@ from lessnoise.mechanism.families.norm_staircase import NormStaircase, steps
 from lessnoise.mechanism.families.published import Wishart, mod_sulq, product_noise, wishart
 from lessnoise.mechanism.families.shells import Shells, log_height, radius_at, shells
 from lessnoise.mechanism.law import Laplace, Law, Radial
+from lessnoise.mechanism.least.bound.document import bound_document
 from lessnoise.mechanism.least.builder import LEAST_NOISE
 from lessnoise.mechanism.least.correlated import correlated_radial
 from lessnoise.mechanism.least.objective import Goal
@@ -103,6 +104,7 @@ __all__ = [
     "best_branching",
     "best_member",
     "binary_shares",
+    "bound_document",
     "build_all",
     "changes_words",
     "choice_deviation",

@@ -169,7 +169,6 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
     """
     law = find(dimension, epsilon, delta, 1.0, goal).law
     size, problem = math.exp(goal.log_size(law, dimension)), Problem(dimension, epsilon, delta, goal.power)
-    question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "bound"}
     with np.errstate(all="ignore"):
         if goal.probability is not None:
             return _quantile_bound(problem, goal.probability, size, law)
@@ -177,26 +176,34 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
         simple = entries_bound(problem)
         if simple >= _CLOSE * expected or (dimension == 1 and count_of(problem) > 1):  # nothing else is sharper then
             return simple
-        again = _proved_again(cache.load(question), problem)
-        if 0.0 < again <= expected * (1.0 + 1e-9):
-            return max(again, simple)
-        found = _compute(problem, expected, law)
-    if found.proof is not None:
-        cache.save(question, {"proof": found.proof.to_dict(), "count": found.count})
+        found = bound_with_proof(problem, goal, expected, law)
     return max(found.value, simple)
 
 
-def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> float:
-    """The bound that a kept proof gives; 0 if it gives none."""
+def bound_with_proof(problem: Problem, goal: Goal, expected: float, law: Radial | Shells) -> LowerBound:
+    """The best bound that tests against shifts give, from disk if it is there, else by search."""
+    dimension, epsilon, delta, _ = problem
+    question = {"M": dimension, "epsilon": epsilon, "delta": delta, "objective": goal.name, "of": "bound"}
+    again = _proved_again(cache.load(question), problem)
+    if again is not None and 0.0 < again.value <= expected * (1.0 + 1e-9):
+        return again
+    found = _compute(problem, expected, law)
+    if found.proof is not None:
+        cache.save(question, {"proof": found.proof.to_dict(), "count": found.count})
+    return found
+
+
+def _proved_again(kept: dict[str, Any] | None, problem: Problem) -> LowerBound | None:
+    """The bound that a kept proof gives; None if it gives none."""
     if kept is None:
-        return 0.0
+        return None
     try:
         count = int(kept.get("count", 1))
         proof = Proof.from_dict(kept["proof"], longer(problem, count))
         value = proof.loss(proof.bound(proof.minimum(TOLERANCE, seconds=_LONGEST))) * worth(problem, count)
     except (KeyError, TypeError, ValueError, ArithmeticError, IndexError, AttributeError, MemoryError):
-        return 0.0
-    return value if math.isfinite(value) else 0.0
+        return None
+    return LowerBound(value, "kept", math.nan, proof=proof, count=count) if math.isfinite(value) else None
 
 
 def _compute(problem: Problem, expected: float, law: Radial | Shells) -> LowerBound:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lessnoise._later import offers
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.least.bound.line import rearrangement_bound
 from lessnoise.mechanism.least.bound.lower import line_reach
 from lessnoise.mechanism.least.bound.scalar import entries_bound, scalar_bound, scalar_steps
-from lessnoise.mechanism.least.builder import _compute
+from lessnoise.mechanism.least.builder import bound_with_proof
 from lessnoise.mechanism.least.objective import Goal, Problem
 from lessnoise.mechanism.least.search import find
 
@@ -30,6 +31,7 @@ _CELLS = 20_000
 _WIDE = 0.4  # epsilon below which the scalar bound is the best on the line
 
 
+@offers("bound proof")
 def bound_document(mechanism: Mechanism, slack: float = SLACK) -> dict[str, Any]:
     """A bound on E||n||^2 of all additive noise with the claim of a mechanism, for ``lessnoise_verify``.
 
@@ -82,7 +84,10 @@ def _of_ball(dimension: int, epsilon: float, delta: float, slack: float) -> _Fou
     if entries_bound(problem) > (1.0 - slack) * expected or (part == 1 and epsilon < _WIDE):
         return simple
     with np.errstate(all="ignore"):
-        found = _rearranged(problem, expected) if part == 1 else _caps(_compute(problem, expected, law), part, slack)
+        if part == 1:
+            found: _Found | None = _rearranged(problem, expected)
+        else:
+            found = _caps(bound_with_proof(problem, goal, expected, law), part, slack)
     return simple if found is None or found[3] < part * simple[3] else found
 
 
