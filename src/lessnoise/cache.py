@@ -3,7 +3,8 @@
 One small JSON file an answer, named by a hash of the question and of the version of the method. Files appear complete
 or not at all, so parallel processes are safe. A folder that cannot be written, or a damaged file, costs time only: the
 answer is computed again. What is read is material for a computation and never a result: a law has its privacy computed
-again before it is used, and a lower bound is what its proof gives when it is gone through again.
+again before it is used, and confirmed in ball arithmetic where that is quick; a lower bound is what its proof gives
+when it is gone through again.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 
 MOST_DIGITS = 15  # of a double
+_FEW = 8  # digits that confirm
 
 
 def rigorous_delta(description: dict[str, Any], epsilon: float, digits: int) -> Bracket:
@@ -24,3 +25,18 @@ def rigorous_delta(description: dict[str, Any], epsilon: float, digits: int) -> 
             f"rigorous=True has no proof for this mechanism at epsilon={epsilon:g} ({error}): leave it out."
         ) from None
     return Bracket(-round_up(-lower), min(round_up(upper), 1.0))
+
+
+def confirmed(noise: dict[str, Any], dimension: int, sensitivity: float, epsilon: float, delta: float) -> bool:
+    """Whether nothing is proved against a law for an l2 ball: False if its enclosure exceeds delta.
+
+    What the verifier does not cover has been computed by the library's own curve, as everything has.
+    """
+    import lessnoise_verify as verifier
+
+    case = {"shape": [dimension], "sensitivity": sensitivity, "neighbours": "add/remove", "claim": None}
+    try:
+        _, upper = verifier.enclosed_delta({"name": "kept", "noise": noise, **case}, epsilon, _FEW)
+    except verifier.NotProved:
+        return True
+    return float(upper) <= delta

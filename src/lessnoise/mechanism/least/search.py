@@ -24,6 +24,7 @@ from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Power, Problem, R
 from lessnoise.mechanism.least.staircase import blended, design, solve, usable
 from lessnoise.mechanism.least.staircase_newton import newton
 from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_ratio
+from lessnoise.mechanism.rigorous import confirmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ FAILURES = (TooManySteps, LessnoiseError, ArithmeticError, ValueError, np.linalg
 _MOST_CELLS = 400_000  # that one candidate may take; where it needs more, others are better
 _MEMBER_CELLS = 300_000  # an ordinary target takes 50,000, one of few entries and a large epsilon some millions
 _EVALUATIONS = 45
+_MOST_CONFIRMED = 100  # shells of a kept law that ball arithmetic confirms at once
 _LARGEST_POWER = 64.0  # of a radial member; beyond, it is a uniform ball but for its rim
 _Law = TypeVar("_Law", Radial, Shells)
 UNREADABLE = (LessnoiseError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError)
@@ -102,12 +104,19 @@ def find(dimension: int, epsilon: float, delta: float, sensitivity: float, goal:
             answer = LeastNoiseAnswer.from_dict(kept)
             answer.law.check_shape((dimension,))
             if _may_be_ours(answer.law, dimension, epsilon, delta, goal):
-                return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
+                law = _stretched(answer.law, dimension, epsilon, delta, sensitivity)
+                if _is_long(law) or confirmed(law.to_dict(), dimension, sensitivity, epsilon, delta):
+                    return replace(answer, law=law)
         except UNREADABLE:
             pass  # damaged: solve again
     answer = search(dimension, epsilon, delta, goal)
     cache.save(question, answer.to_dict())
     return replace(answer, law=_stretched(answer.law, dimension, epsilon, delta, sensitivity))
+
+
+def _is_long(law: Candidate) -> bool:
+    """So many shells that ball arithmetic takes longer than the search: their curve here has to do."""
+    return isinstance(law, Shells) and len(law.probabilities) > _MOST_CONFIRMED
 
 
 def _may_be_ours(law: Candidate, dimension: int, epsilon: float, delta: float, goal: Goal) -> bool:

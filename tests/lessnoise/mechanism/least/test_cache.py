@@ -13,6 +13,7 @@ import pytest
 import lessnoise as ln
 from lessnoise import cache as kept_answers
 from lessnoise.mechanism.least import builder, search
+from lessnoise.mechanism.least.objective import Goal
 
 TARGET = {"epsilon": 4.0, "delta": 1e-6, "sensitivity": 1.0, "shape": 3}
 
@@ -154,6 +155,7 @@ def test_a_proof_for_another_target_is_gone_through_for_this_one(cache, truth):
     assert ln.loss_lower_bound(**TARGET) <= truth.mechanism.expected_loss
 
 
+GOAL = Goal.of("squared")
 LAWS = {
     "too narrow": {"edges": [0.0, 1.0], "probabilities": [1.0]},
     "far too wide": {"edges": [0.0, 1e9], "probabilities": [1.0]},
@@ -187,6 +189,15 @@ def test_a_changed_law_is_not_used(cache, truth, changes):
 def test_another_law_is_not_used(cache, truth, law):
     plant(cache, truth, "law", {"law": law, "note": ""})
     assert ln.least_noise(**TARGET) == truth.mechanism
+
+
+def test_a_kept_law_is_confirmed_by_the_verifier_whatever_the_curve_here_says(cache, truth, monkeypatch):
+    answer = truth.files["law"][1]["answer"]
+    edges = [0.9 * edge for edge in answer["law"]["edges"]]
+    plant(cache, truth, "law", {**answer, "law": {**answer["law"], "edges": edges}})
+    monkeypatch.setattr(search, "delta_of", lambda *_: ln.Bracket(0.0, 0.0))  # a curve that errs
+    found = search.find(TARGET["shape"], TARGET["epsilon"], truth.files["law"][1]["question"]["delta"], 1.0, GOAL)
+    assert found.law.edges[-1] > edges[-1]
 
 
 def test_no_words_come_from_the_cache(cache, truth):
