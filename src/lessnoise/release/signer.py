@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from lessnoise.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import os
 
 _LARGEST = 1 << 14  # bytes of a key's file
 
@@ -52,12 +50,26 @@ class Signer:
             key = serialization.load_pem_private_key(content, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise InvalidInput(
-                f"key={place} is not a private key without a password: make one with openssl genpkey -algorithm "
-                "ed25519 -out KEY."
+                f"key={place} is not a private key without a password: make one with lessnoise.Signer.new()"
+                ".write(KEY)."
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
             raise InvalidInput(f"key={place} is not an Ed25519 key: make one with openssl genpkey -algorithm ed25519.")
         return cls(key)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the private key to a new file that only its owner may read, and the public key to ``path`` + ".pub"."""
+        place = Path(path)
+        for file, content, mode in (
+            (place, self.private_key, 0o600),
+            (place.with_name(place.name + ".pub"), self.public_key, 0o644),
+        ):
+            try:
+                opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            except FileExistsError:
+                raise InvalidInput(f"path={file} exists: a key is not overwritten; choose another name.") from None
+            with os.fdopen(opened, "w", encoding="ascii") as key:
+                key.write(content)
 
     @property
     def public_key(self) -> str:

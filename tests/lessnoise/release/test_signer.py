@@ -64,6 +64,15 @@ def test_a_key_is_read_from_a_file(tmp_path):
     assert ln.Signer.read(path).public_key == SIGNER.public_key
 
 
+def test_keys_are_written_once_and_for_their_owner_alone(tmp_path):
+    SIGNER.write(tmp_path / "key.pem")
+    assert ln.Signer.read(tmp_path / "key.pem").public_key == SIGNER.public_key
+    assert (tmp_path / "key.pem").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "key.pem.pub").read_text() == SIGNER.public_key
+    with pytest.raises(ln.InvalidInput, match="not overwritten"):
+        ln.Signer.new().write(tmp_path / "key.pem")
+
+
 @pytest.mark.parametrize("content", ["", "no key", PUBLIC.decode(), "\x00" * 100])
 def test_other_files_are_no_keys(tmp_path, content):
     path = tmp_path / "key.pem"
