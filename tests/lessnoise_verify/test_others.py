@@ -26,7 +26,7 @@ from lessnoise.mechanism.families.norm_staircase import NormStaircase
 from lessnoise.mechanism.law import Radial
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise_verify import laws
-from lessnoise_verify.balls import bracket, ends
+from lessnoise_verify.balls import between, ends
 from lessnoise_verify.certificate import Mechanism as Described
 from lessnoise_verify.document import Fields, NotCovered, NotProved, Unreadable
 from lessnoise_verify.laws import Case
@@ -66,7 +66,7 @@ def assert_inside(mechanism: Mechanism, epsilon: float) -> None:
 class TestBalls:
     @pytest.mark.parametrize(("low", "high"), [(0.0, 0.1), (0.2, 0.3), (1e-300, 1e-5), (0.5, 0.5), (0.0, 0.0)])
     def test_the_upper_end_is_exact(self, low: float, high: float) -> None:
-        below, above = ends(bracket(arb(low), arb(high)))
+        below, above = ends(between(arb(low), arb(high)))
         assert above == Fraction(high)
         assert Fraction(low) - Fraction(high) / 10**8 <= below <= Fraction(low)
 

@@ -177,7 +177,7 @@ def _radial(body: str, m: int, p: Fraction, d: Fraction, epsilon: Fraction, bits
             (rest[1], half[0], lambda w, analytic: share.lost(q(w, analytic), near=False)),
             (half[1].max(some[1]), high, lambda w, analytic: share.lost(q(w, analytic), near=True)),
         ]
-        return gamma_mean(1 + m / power, pieces, [some, half, rest], bits, 1 + share.corner * m // 300)
+        return gamma_mean(1 + m / power, pieces, [some, half, rest], bits, 1 + share.corner * m // 1000)
 
     return refined(compute, bits, bits + 64, HIGHEST)
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flint import acb, arb
 
 from lessnoise_verify.balls import ball, between, refined
-from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered, Unreadable
 from lessnoise_verify.laws import laplace, radial, shells
 from lessnoise_verify.laws.bodies import HIGHEST, gamma_mean, gamma_range, root
 from lessnoise_verify.laws.gaussian import gaussian_delta, of_range, one_sided_square
 from lessnoise_verify.laws.registry import Case, law
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROUNDED: Final = 1 + Fraction(1, 10**12)  # shares of an epsilon add up to 1 only within this
 
@@ -42,67 +38,57 @@ def correlated_radial(noise: Fields, case: Case, epsilon: Fraction, bits: int) -
 
 @law("generalized-gaussian")
 def generalized_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
-    """Independent entries of density proportional to exp(-|x/b|^p), for a bounded l_p norm or a dominant change.
+    """Independent entries of density proportional to exp(-|x/b|^p), for changes whose l_p norm is at most D.
 
-    p = 1, p = 2 and changes of one entry are exact. Otherwise the worst way to split a change is not known: the change
-    of one entry by as much as possible is one of them, and two bounds hold for all.
+    p = 1, p = 2 and single entries are exact. Otherwise the worst way to split a change is not known: a change of one
+    entry by D is one of them, and two bounds hold for all.
     """
-    p, scale = noise.number("p", 1.0, 100.0), noise.positive("scale")
+    p, scale, m = noise.number("p", 1.0, 100.0), noise.positive("scale"), case.dimension
     if p == 1:
         return laplace.laplace(noise, case, epsilon, bits)
     if p == 2:
         return gaussian_delta(2 * radial.squared_shift(case) / scale**2, epsilon, bits)
-    worst = Moves.of([(case.sensitivity, 1)]) if case.changes is None else case.changes.dominant
-    if worst is None:
-        raise NotCovered("the changes have no worst one for independent entries.")
-    alone = radial.radial_delta(Fraction(1), p, scale, 1, worst.sizes[0][0] ** 2, epsilon, bits)
-    if case.dimension == 1 or (case.changes is not None and sum(count for _, count in worst.sizes) == 1):
-        return alone
+    if m > 1 and case.changes is not None:
+        raise NotCovered(f"independent noise of power {float(p):g} is for an l_p norm, not for other sets of changes.")
 
-    def above(bound: Callable[[arb, arb, arb], arb]) -> arb:
-        def compute() -> arb:
-            power = ball(p)
-            total = sum((count * ball(size / scale) ** power for size, count in worst.sizes), arb(0))
-            return bound(power, total, ball(epsilon))
+    def above() -> arb:
+        power, kappa, eps = ball(p), ball(case.sensitivity / scale), ball(epsilon)
+        found = _minkowski(power, m, kappa, eps, bits)
+        return found.min(_subgaussian(power, kappa, eps)) if p < 2 else found
 
-        return refined(compute, bits, bits + 64, HIGHEST)
-
-    found = above(lambda power, total, eps: _minkowski(power, case.dimension, total, eps, bits))
-    return between(alone, found.min(above(_subgaussian)) if p < 2 else found)
+    alone = radial.radial_delta(Fraction(1), p, scale, 1, radial.squared_shift(case), epsilon, bits)
+    return alone if m == 1 else between(alone, refined(above, bits, bits + 64, HIGHEST))
 
 
-def _minkowski(power: arb, m: int, total: arb, eps: arb, bits: int) -> arb:
-    """A bound of delta for p > 1 by the sum of |d_i|^p, in units of the scale.
+def _minkowski(power: arb, m: int, kappa: arb, eps: arb, bits: int) -> arb:
+    """A bound for p > 1, in units of the scale, kappa = D/b.
 
-    The loss, the sum of |x_i + d_i|^p - |x_i|^p, is at most (u + d)^p - u^p with d = ||d||_p, which rises with
-    u = ||x||_p, and u^p = X is Gamma(M/p); delta is the mean of (1 - e^(eps - loss))_+, which grows with the loss.
+    The loss, the sum of |x_i + d_i|^p - |x_i|^p, is at most (u + kappa)^p - u^p, which rises with u = ||x||_p, and
+    u^p = X is Gamma(M/p); delta is the mean of (1 - e^(eps - loss))_+, which grows with the loss.
     """
-    d = total ** (1 / power)
     low, high = gamma_range(m / power)
 
     def excess(w: acb, analytic: bool) -> acb:  # of the loss over eps, at X = e^w
-        return w.exp() * (power * (1 + d * (-w / power).exp()).log(analytic=analytic)).expm1() - eps
+        return w.exp() * (power * (1 + kappa * (-w / power).exp()).log(analytic=analytic)).expm1() - eps
 
     some = root(lambda w: excess(acb(w), analytic=False).real, low, high)
-    pieces = [(some[1], high, lambda w, analytic: -(-excess(w, analytic)).expm1())]
-    return gamma_mean(m / power, pieces, [some], bits)
+    return gamma_mean(m / power, [(some[1], high, lambda w, a: -(-excess(w, a)).expm1())], [some], bits)
 
 
-def _subgaussian(power: arb, total: arb, eps: arb) -> arb:
+def _subgaussian(power: arb, kappa: arb, eps: arb) -> arb:
     """A bound without the dimension, 1 < p < 2: the loss is at most C sum |d_i|^p + p sum d_i psi(x_i).
 
     Here psi(x) = +-|x|^(p-1), of the sign of x, and C is the largest (1-y)^p - y^p + p y^(p-1), 0 <= y <= 1 (elsewhere
     |x+d|^p - |x|^p - p d psi(x) is smaller, as t^(p-1) is concave). Its derivative has the sign of
     p - 1 - y - (1-y)^(p-1) y^(2-p), a convex function of y with opposite signs at 0 and 1: one root. psi^2 has a
     log-concave density relative to a squared normal variable of the same mean v = Gamma(2 - 1/p)/Gamma(1/p), so that
-    it is smaller in convex order and
-    E exp(s psi) = E cosh(s |psi|) <= exp(s^2 v/2). The sum of d_i^2 is at most the square of ||d||_p.
-    For a loss with E exp(s loss) <= exp(s mean + s^2 variance/2) and any s > 0,
+    it is smaller in convex order, and E exp(s psi) = E cosh(s |psi|) <= exp(s^2 v/2). The sum of d_i^2 is at most
+    kappa^2. For a loss with E exp(s loss) <= exp(s mean + s^2 variance/2) and any s > 0,
     delta <= exp(s (mean - eps) + s^2 variance/2) s^s/(1+s)^(1+s) (Canonne, Kamath & Steinke 2020).
     """
     y = arb.union(*root(lambda y: y + (1 - y) ** (power - 1) * y ** (2 - power) - power + 1, arb(0), arb(1)))
-    excess = ((1 - y) ** power - y**power + power * y ** (power - 1)) * total - eps
-    variance = (2 - 1 / power).gamma() / (1 / power).gamma() * power**2 * total ** (2 / power)
+    excess = ((1 - y) ** power - y**power + power * y ** (power - 1)) * kappa**power - eps
+    variance = (2 - 1 / power).gamma() / (1 / power).gamma() * (power * kappa) ** 2
     # The best s, about: where the derivative of the exponent, which rises, is 0.
     s = root(lambda x: excess + x.exp() * variance - (-x).exp().log1p(), arb(-700), arb(700))[0].exp()
     return (s * excess + s**2 * variance / 2 - s.log1p() - s * (1 / s).log1p()).exp()
