@@ -9,7 +9,7 @@ from typing import Final
 
 from flint import acb, arb
 
-from lessnoise_verify.balls import ball, between, refined
+from lessnoise_verify.balls import ball, between, probability, refined
 from lessnoise_verify.document import Fields, NotCovered, Unreadable
 from lessnoise_verify.laws import laplace, radial, shells
 from lessnoise_verify.laws.bodies import HIGHEST, gamma_mean, gamma_range, root
@@ -53,11 +53,11 @@ def generalized_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int
 
     def above() -> arb:
         power, kappa, eps = ball(p), ball(case.sensitivity / scale), ball(epsilon)
-        found = _minkowski(power, m, kappa, eps, bits)
+        found = probability(_minkowski(power, m, kappa, eps, bits))
         return found.min(_subgaussian(power, kappa, eps)) if p < 2 else found
 
     alone = radial.radial_delta(Fraction(1), p, scale, 1, radial.squared_shift(case), epsilon, bits)
-    return alone if m == 1 else between(alone, refined(above, bits, bits + 64, HIGHEST))
+    return alone if m == 1 else between(alone, refined(above, bits, bits + 64, HIGHEST).upper())
 
 
 def _minkowski(power: arb, m: int, kappa: arb, eps: arb, bits: int) -> arb:
