@@ -97,7 +97,7 @@ class TestShare:
         for q in (Fraction(0), Fraction(1), Fraction(2)):
             values = [float(share.lost_at(q + side)) for side in (-tiny, 0, tiny)]
             assert values == pytest.approx([values[1]] * 3, abs=1e-10)
-        assert (share.lost_at(Fraction(0)), share.lost_at(Fraction(2))) == (0, 1)
+        assert (share.lost_at(Fraction(0)), share.lost_at(Fraction(2))) == (arb(0), arb(1))
 
 
 class TestGamma:
@@ -112,8 +112,9 @@ class TestGamma:
         whole = gamma_mean(a, [(low, high, lambda w, analytic: acb(1))], [], 40)
         assert whole.overlaps(arb(1))
         assert whole.rel_accuracy_bits() >= 25
-        near = (a.log().mid(), (a.log() + 0.01 / a.sqrt()).mid())
-        within = near[1].exp().gamma_lower(a, regularized=1) - near[0].exp().gamma_lower(a, regularized=1)
+        near = (a.log().mid(), (a.log() + 0.01 / (1 + a)).mid())
+        x, y = (mpmath.exp(mpmath.mpf(float(w))) for w in near)
+        within = float(mpmath.gammainc(shape, x, y, regularized=True))
         gap = gamma_mean(a, [], [near], 40)
         assert gap.lower() <= 0
         assert within < gap.upper() < 1.2 * within
@@ -124,7 +125,7 @@ class TestGamma:
         assert high - low < 1e-12
         assert root(lambda x: x + 1, arb(0), arb(1))[0] == 0
         assert root(lambda x: x - 2, arb(0), arb(1))[1] == 1
-        assert root(lambda x: x * 0, arb(0), arb(1)) == (0, 1)
+        assert root(lambda x: x * 0, arb(0), arb(1)) == (arb(0), arb(1))
 
 
 class TestBodies:
@@ -248,7 +249,7 @@ class TestMatrices:
     def test_bases(self) -> None:
         basis, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(30, 30)))
         common: dict[str, Any] = {"epsilon": 1, "delta": 1e-5, "sensitivity": 1, "shape": (30, 7), "bound": 1}
-        shares = {"mode": "unimodal", "row_shares": binary_shares(30, 4, 0.9), "row_basis": basis}
+        shares: dict[str, Any] = {"mode": "unimodal", "row_shares": binary_shares(30, 4, 0.9), "row_basis": basis}
         for calibration in ("published", "exact"):
             assert_inside(ln.mvg(**common, **shares, calibration=calibration), 1.0)
         found = delta(ln.mvg(**common, **shares, calibration="exact"), 1.0)
@@ -388,7 +389,6 @@ HOSTILE: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
     ("correlated-gaussian", (3,), {"common_variance": -1.0, "own_variance": 1.0}),
     ("correlated-radial", (3,), {"common": 1.0, "base": {"kind": "laplace", "scale": 1.0}}),
     ("generalized-gaussian", (10**15,), {"p": 1.5, "scale": 1e-300}),
-    ("generalized-gaussian", (2,), {"p": 1.0 + 2.0**-20, "scale": 2.0}),
     ("wishart", (3,), {"scale": 1.0}),
     ("wishart", (10**7, 10**7), {"scale": 1e-300}),
     ("quantile-choice", (7,), {"cells": 2, "probabilities": [0.5], "epsilon": 1.0, "whole": 1, "descent": False}),
