@@ -8,288 +8,217 @@ them kept(a, b) >= kept(a-1, b+1) for a > b + 1, by parts). The share depends on
 b = (M+1)//2, a = M + 1 - b and C = binomial(M+1, b), integrating the density of the two groups' extremes by parts gives
 
     cube: kept = ((1+r)/2)^M;   corner, r <= 0: kept = (1+r)^M / C;
-    corner, r >= 0: kept = (b r^a + a r^b)/(M+1) + sum over i < b of binomial(M, i) (r^i - r^(M-i)) / C.
+    corner, r >= 0: kept = (b r^a + a r^b)/(M+1) + sum over i < b of binomial(M, i) (r^i - r^(M-i)) / C,
+
+all of it for r >= 1, and nothing for r <= -1.
 """
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from flint import acb, acb_poly, arb, ctx
 
-from lessnoise_verify.balls import accurate, ball, between, working
+from lessnoise_verify.balls import ball, refined
 from lessnoise_verify.document import Fields, NotCovered, Unreadable
+from lessnoise_verify.laws.gaussian import of_range
 from lessnoise_verify.laws.registry import Case, law
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Share = Callable[[acb, acb, bool], acb]  # of u, u^p, and whether it must be analytic
-    Piece = tuple[arb, arb, Share]
+    Share = Callable[[acb, bool], acb]  # of w, and whether it must be analytic
 
 LARGEST_CORNER: Final = 10**4  # entries
 MOST_STEPS: Final = 10**5
-_MOST_EVALUATIONS: Final = 12_000
-_HIGHEST: Final = 600  # bits
-_SMALLEST: Final = 1200  # delta below 2^-1200, which no double holds, is only bounded
+HIGHEST: Final = 400  # bits
+_FEW, _MOST_EVALUATIONS = 64, 12_000
+_SMALLEST: Final = 1200  # a probability below 2^-1200, which no double holds, is only bounded
 
 
-def _size(noise: Fields, case: Case) -> tuple[str, Fraction, Fraction]:
+def _sizes(noise: Fields, case: Case) -> tuple[str, Fraction, Fraction]:
     """The body, and the sizes between which the worst change lies, in units of the factors.
 
-    A set without factors is as bad as the body if it has the worst vertex. With factors, sizes are quotients that are
-    equal up to rounding: the set lies in the body of the largest and has the worst vertex of the smallest.
+    A set with a bound for each entry lies in the body of the largest size and has the worst vertex of the smallest.
     """
-    body = noise.choice("body", "cube", "corner")
+    body, m, changes = noise.choice("body", "cube", "corner"), case.dimension, case.changes
     factors = [Fraction(each) for each in noise.numbers("factors")]
-    if factors and (len(factors) != case.dimension or min(factors) <= 0):
-        raise Unreadable(f"{noise.name}.factors are not one positive number for each of {case.dimension} entries.")
+    if factors and (len(factors) != m or min(factors) <= 0):
+        raise Unreadable(f"{noise.name}.factors are not one positive number for each of {m} entries.")
     if body == "corner" and case.relation != "add/remove":
         raise NotCovered("noise on the corner body is for add/remove alone.")
-    changes, d = case.changes, case.sensitivity
     if changes is None:
-        return body, d, d
+        return body, case.sensitivity, case.sensitivity
     if body == "corner" and not (changes.one_sided and changes.solid):
         raise NotCovered("changes of entries of both signs, or a list of them, have no exact curve on the corner body.")
-    if factors:
-        if changes.bounds is None:
-            raise NotCovered("noise with a factor for each entry is for changes with a bound for each entry.")
-        bounds = changes.bounds * (len(factors) if len(changes.bounds) == 1 else 1)
-        sizes = [bound / factor for bound, factor in zip(bounds, factors, strict=True)]
+    if changes.bounds is not None:
+        bounds = changes.bounds * (m if factors and len(changes.bounds) == 1 else 1)
+        sizes = [bound / factor for bound, factor in zip(bounds, factors or [Fraction(1)] * len(bounds), strict=True)]
         return body, min(sizes), max(sizes)
-    needed = case.dimension if body == "cube" else (case.dimension + 1) // 2
-    top = (changes.dominant if body == "cube" else changes.majorant) or changes.dominant
-    if top is None or not top.sizes or top.sizes[0][1] < needed:
+    if body == "cube" or factors or changes.majorant is None or changes.majorant.sizes[0][1] < (m + 1) // 2:
         raise NotCovered(f"the changes do not have the vertex that is worst for noise on the {body}.")
-    return body, top.sizes[0][0], top.sizes[0][0]
+    return body, changes.majorant.sizes[0][0], changes.majorant.sizes[0][0]
 
 
 class _Body:
-    """The share of a ball that is lost, as a function of r = (Y - D)/u between -1 and 1."""
+    """The share of a ball that is lost, as a function of q = 1 - r between 0 and 2."""
 
     def __init__(self, body: str, dimension: int) -> None:
         if body == "corner" and dimension > LARGEST_CORNER:
             raise NotCovered(f"the corner body with {dimension} entries: at most {LARGEST_CORNER} are covered.")
-        self.cube, self.m = body == "cube" or dimension == 1, dimension
-        self.cost = 1 if self.cube else 1 + dimension // 50
-        if self.cube:
+        self.m, self.corner = dimension, body == "corner"
+        if not self.corner:
             return
         m, b = dimension, (dimension + 1) // 2
-        a, n = m + 1 - b, m + 1
-        self.vertices = arb.bin_uiui(n, b)
-        kept, term = [arb(0)] * n, arb.bin_uiui(m, b - 1) / self.vertices
-        for i in range(b - 1, -1, -1):
+        a, self.vertices = m + 1 - b, arb.bin_uiui(m + 1, b)
+        kept = [arb(0)] * (m + 1)
+        for i in range(b):
+            term = arb.bin_uiui(m, i) / self.vertices
             kept[i], kept[m - i] = kept[i] + term, kept[m - i] - term
-            term = term * i / (m - i + 1)
-        for own, other in ((a, b), (b, a)):  # they may be equal
-            kept[own] += arb(other) / n
+        kept[a] += arb(b) / (m + 1)
+        kept[b] += arb(a) / (m + 1)
         self.polynomial = acb_poly(kept)
 
-    def lost(self, r: acb, positive: bool) -> acb:
-        """1 - kept, by the formula for r >= 0 or that for r <= 0."""
-        if self.cube:
-            return 1 - ((1 + r) / 2) ** self.m
-        return 1 - (self.polynomial(r) if positive else (1 + r) ** self.m / self.vertices)
+    def lost(self, q: acb, near: bool) -> acb:
+        """1 - kept, by the formula for q <= 1, ``near``, or that for q >= 1."""
+        if not self.corner:
+            return 1 - (1 - q / 2) ** self.m
+        return 1 - (self.polynomial(1 - q) if near else (2 - q) ** self.m / self.vertices)
 
     def lost_at(self, q: Fraction) -> arb:
-        """Of q = 1 - r, exactly known."""
-        if q <= 0 or q >= 2:
-            return arb(int(q >= 2))
-        return self.lost(acb(ball(1 - q)), q <= 1).real
+        """Of an exactly known q."""
+        return self.lost(acb(ball(q)), q <= 1).real if 0 < q < 2 else arb(int(q >= 2))
 
 
-def repeated(compute: Callable[[], arb], bits: int) -> arb:
-    """With more digits until enough are known, or until they are many."""
-    precision = bits + 64
-    while True:
-        with working(precision):
-            found = compute()
-        if accurate(found, bits) or found < arb(2) ** -_SMALLEST or precision >= _HIGHEST:
-            return found
-        precision *= 2
+def root(rises: Callable[[arb], arb], low: arb, high: arb) -> tuple[arb, arb]:
+    """Two places between which a function changes its sign, which it does once at most, from - to +.
 
-
-def root_between(rises: Callable[[arb], arb]) -> tuple[arb, arb]:
-    """Two numbers around the positive root of a rising function: it is proved positive at and above the second.
-
-    The first is 0, or the function is proved negative at and below it.
+    The first is ``low``, or the function is proved negative there; the second ``high``, or it is proved positive.
     """
-    low, high, exponent = arb(0), arb(1), 1
-    if rises(high) > 0:
-        while exponent < 2**20 and rises(arb(2) ** -exponent) > 0:
-            high, exponent = arb(2) ** -exponent, 2 * exponent
-        low = arb(2) ** -exponent if rises(arb(2) ** -exponent) < 0 else arb(0)
-    else:
-        while exponent < 2**20 and not rises(arb(2) ** exponent) > 0:
-            low = arb(2) ** exponent if rises(arb(2) ** exponent) < 0 else low
-            exponent *= 2
-        high = arb(2) ** exponent
-        if not rises(high) > 0:
-            raise NotCovered("where the noise begins to tell two values apart is beyond all numbers.")
-    for _ in range(ctx.prec + 40):
-        wide = low > 0 and high > 4 * low
-        for part in (4, 3):  # the root may be in the middle
-            middle = ((low * high).sqrt() if wide else low + (high - low) * part / 8).mid()
-            value = rises(middle)
-            if value > 0 or value < 0:
-                break
-        low, high = (low, middle) if value > 0 else (middle, high) if value < 0 else (low, high)
+    for _ in range(2 * ctx.prec):
+        middle = (low + (high - low) * 15 / 32).mid()  # not the half, where a root may be
+        value = rises(middle)
+        if not ((value < 0 or value > 0) and low < middle < high):
+            break
+        low, high = (middle, high) if value < 0 else (low, middle)
     return low, high
 
 
-def gamma_mean(k: Fraction, p: Fraction, pieces: list[Piece], bits: int, cost: int = 1) -> arb:
-    """The mean of a share between 0 and 1, for a radius u of density p u^(k-1) exp(-u^p) / Gamma(k/p), k >= 1.
+def gamma_range(shape: arb) -> tuple[arb, arb]:
+    """Between which w the logarithm of X ~ Gamma(A) lies, but for a probability of e^-t = 2^-1200 on either side.
 
-    Each piece is an interval with an analytic share; before the first, the share is 0, and in a gap between two pieces
-    anything from 0 to 1. It is integrated from the middle of the law outwards, until Chernoff's bound
-    P(X beyond x) <= exp(A - x) (x/A)^A of X = u^p ~ Gamma(A) makes the rest negligible.
+    P(X < x) <= x^A/Gamma(A+1), P(X < A - sqrt(2 A t)) <= e^-t, and P(X > A + sqrt(2 A t) + t) <= e^-t (Boucheron,
+    Lugosi & Massart 2013, section 2.4).
     """
-    shape, power, order = ball(k / p), ball(p), ball(k - 1)
-    norm, tolerance = power.log() - shape.lgamma(), arb(2) ** -(bits + 8)
-    most, used = _MOST_EVALUATIONS // cost, 0
+    t = _SMALLEST * arb.const_log2()
+    low, spread = ((shape + 1).lgamma() - t) / shape, (2 * shape * t).sqrt()
+    if shape > spread:
+        low = low.max((shape - spread).log())
+    return arb(low.lower()), arb((shape + spread + t).log().upper())
 
-    def integral(low: arb, high: arb, share: Share) -> arb:
-        def density(u: acb, analytic: bool) -> acb:
-            nonlocal used
-            used += 1
-            log_u = u.log(analytic=analytic)
-            x = (power * log_u).exp()
-            return share(u, x, analytic) * (norm + order * log_u - x).exp()
 
-        limit = max(most - used, 10)
-        return acb.integral(density, low, high, rel_tol=tolerance, abs_tol=arb(2) ** -(10**7), eval_limit=limit).real
+def gamma_mean(
+    shape: arb, pieces: list[tuple[arb, arb, Share]], gaps: list[tuple[arb, arb]], bits: int, cost: int = 1
+) -> arb:
+    """The mean of a share between 0 and 1 of w = ln X, X ~ Gamma(A), in the range above.
 
-    def beyond(u: arb, above: bool) -> arb:
-        x = u**power
-        known = x > shape if above else x < shape
-        return (shape - x + shape * (x / shape).log()).exp() if known else arb(1)
+    It is analytic in each of the pieces, not known in the gaps, and 0 elsewhere.
+    """
+    log_gamma, found, rough = shape.lgamma(), arb(0).union(arb(2) ** (1 - _SMALLEST)), arb(2) ** -_SMALLEST
 
-    def stretch(low: arb, high: arb) -> arb:
-        inside = [(first.max(low).mid(), last.min(high).mid(), share) for first, last, share in pieces]
-        return sum((integral(first, last, share) for first, last, share in inside if first < last), arb(0))
+    def density(w: acb) -> acb:
+        return (shape * w - w.exp() - log_gamma).exp()
 
-    def enough(rest: arb) -> bool:
-        return used >= most or not total.is_finite() or bool(rest < total.lower() * arb(2) ** -(bits + 6))
+    def weighed(share: Share) -> Share:
+        return lambda w, analytic: share(w, analytic) * density(w)
 
-    total = arb(0)
-    for (_, low, _), (high, _, _) in itertools.pairwise(pieces):
-        if low < high:
-            least = low**power if low > 0 else arb(0)
-            total += arb(0).union((high - low) * (norm + order * high.log() - least).exp())
-    start, step = pieces[0][0], 4 * shape.sqrt().max(arb(1))
-    if beyond(start, above=True) < arb(2) ** -_SMALLEST:
-        return arb(0).union(arb(2) ** -_SMALLEST)
-    low = high = start.max((shape ** (1 / power)).mid()).mid()
-    while not (high > low and enough(beyond(high, above=True))):
-        following = ((high**power + step) ** (1 / power)).mid()
-        following = following if following > high else 2 * high
-        total, high = total + stretch(high, following), following
-    while low > start and not enough(beyond(low, above=False)):
-        x = low**power - step
-        following = start.max((x ** (1 / power)).mid() if x > 0 else low / 2).max(low / 2).mid()
-        total, low = total + stretch(following, low), following
-    left = beyond(low, above=False) if low > start else arb(0)
-    return total + arb(0).union(beyond(high, above=True)) + arb(0).union(left)
+    parts = [(low, high, weighed(share)) for low, high, share in pieces if low < high]
+    for low, high, part in parts:  # about the integral: it says how exact its parts have to be
+        step = (high - low) / _FEW
+        rough += step * sum((abs(part(acb(low + step * (i + 0.5)), False).real.mid()) for i in range(_FEW)), arb(0))
+    goal, most = arb(2) ** -(bits + 8), _MOST_EVALUATIONS // cost
+    for low, high, part in parts:
+        found += acb.integral(part, low, high, rel_tol=goal, abs_tol=goal * rough.mid(), eval_limit=most).real
+    for low, high in gaps:
+        found += arb(0).union(((high - low) * density(acb(low.union(high))).real).upper())
+    return found
 
 
 @law("norm-radial")
 def norm_radial(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
-    """The density falls like exp(-(||n||/s)^p): u has k = M + p, and Y^p = u^p + eps, in units of s."""
-    body, least, most = _size(noise, case)
-    p, scale = noise.number("power", 1.0, 100.0), noise.positive("scale")
-    found = [_radial(body, case.dimension, p, d / scale, epsilon, bits) for d in (least, most)[: 1 + (least < most)]]
-    return found[0] if least == most else between(*found)
+    """The density falls like exp(-(||n||/s)^p)."""
+    body, least, most = _sizes(noise, case)
+    p, scale, m = noise.number("power", 1.0, 100.0), noise.positive("scale"), case.dimension
+    return of_range(lambda d: _radial(body, m, p, d / scale, epsilon, bits), least, most)
 
 
 def _radial(body: str, m: int, p: Fraction, d: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """In units of s, u^p = X has the law Gamma((M+p)/p), and Y^p = X + eps."""
     if p == 1 and d <= epsilon:  # the triangle inequality
         return arb(0)
     if p == 1 and (body == "cube" or m == 1):  # the integral of (x - (d - eps)/2)^M e^-x
-        return repeated(lambda: -(ball((epsilon - d) / 2).expm1()), bits)
+        return refined(lambda: -(ball((epsilon - d) / 2).expm1()), bits)
 
     def compute() -> arb:
         share, power, size, eps = _Body(body, m), ball(p), ball(d), ball(epsilon)
+        low, high = gamma_range(1 + m / power)
 
-        def gap(u: arb) -> arb:
-            """Y - u, which falls in u: (u^p + eps)^(1/p) is convex, with slope 1 at infinity."""
-            return u * ((eps / u**power).log1p() / power).expm1()
+        def q(w: acb, analytic: bool) -> acb:
+            """(u + D - Y)/u: it is above 0, below 1 and below 2 from some w on each, as Y - u falls and Y grows."""
+            return size * (-w / power).exp() - ((1 + eps * (-w).exp()).log(analytic=analytic) / power).expm1()
 
-        def lost(positive: bool) -> Share:
-            def at(u: acb, x: acb, analytic: bool) -> acb:
-                return share.lost(((1 + eps / x).log(analytic=analytic) / power).exp() - size / u, positive)
+        def at(w: arb) -> arb:
+            return q(acb(w), analytic=False).real
 
-            return at
+        some, half, rest = (root(f, low, high) for f in (at, lambda w: 1 - at(w), lambda w: 2 - at(w)))
+        pieces: list[tuple[arb, arb, Share]] = [
+            (low, rest[0], lambda w, analytic: acb(1)),
+            (rest[1], half[0], lambda w, analytic: share.lost(q(w, analytic), near=False)),
+            (half[1].max(some[1]), high, lambda w, analytic: share.lost(q(w, analytic), near=True)),
+        ]
+        return gamma_mean(1 + m / power, pieces, [some, half, rest], bits, 1 + share.corner * m // 1000)
 
-        # r = (Y - D)/u is below 1 where Y - u < D, above 0 where Y > D, and above -1 where Y + u > D: each from some
-        # u on. Where the first root is proved to be there, the others are not.
-        far = arb(2) ** (2**21)
-        if not size**power > eps:
-            low, high = root_between(lambda u: size - gap(u))
-            if not gap(high) + high > size:
-                return arb(0).union(arb(1))
-            return gamma_mean(m + p, p, [(low, low, _certain), (high, far, lost(True))], bits, 1 + share.cost // 6)
-        second = (size**power - eps) ** (1 / power)
-        low, high = root_between(lambda u: gap(u) + 2 * u - size)
-        pieces = [(arb(0), low, _certain), (high, second.lower(), lost(False)), (second.upper(), far, lost(True))]
-        return gamma_mean(m + p, p, pieces, bits, 1 + share.cost // 6)
-
-    return repeated(compute, bits)
-
-
-def _certain(u: acb, x: acb, analytic: bool) -> acb:
-    return acb(1)
+    return refined(compute, bits, bits + 64, HIGHEST)
 
 
 @law("norm-staircase")
 def norm_staircase(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
-    """The noise is uniform in r_j K, r_j = (share + j) width, with a chance proportional to r_j^M e^(-rate j).
-
-    With k = floor(eps/rate), Y - u is k width, or (k+1) width with the chance t = (e^(eps - k rate) - 1)/(e^rate - 1).
-    """
-    body, least, most = _size(noise, case)
+    """The noise is uniform in r_j K, r_j = (share + j) width, with a chance proportional to r_j^M e^(-rate j)."""
+    body, least, most = _sizes(noise, case)
     rate, share, width = noise.number("rate", 2.0**-6, 700.0), noise.positive("share", 1.0), noise.positive("width")
-    found = [
-        _stairs(body, case.dimension, rate, share, d / width, epsilon, bits)
-        for d in (least, most)[: 1 + (least < most)]
-    ]
-    return found[0] if least == most else between(*found)
+    m = case.dimension
+    return of_range(lambda d: _stairs(body, m, rate, share, d / width, epsilon, bits), least, most)
 
 
 def _stairs(body: str, m: int, rate: Fraction, share: Fraction, d: Fraction, epsilon: Fraction, bits: int) -> arb:
-    crossed = epsilon // rate
-    if d <= crossed:
+    """In units of the width, with k = floor(eps/rate): Y - u is k, or k + 1 with the chance t below."""
+    k = epsilon // rate
+    if d <= k:
         return arb(0)
-    if m > (MOST_STEPS * rate / 8) ** 2:  # a deviation of the radius, in steps, is sqrt(M)/rate
-        raise NotCovered(f"staircases of more than {MOST_STEPS} steps are not covered.")
+    peak = max(m / rate, share)
+    first = max(int(peak - share), 0)
+
+    def weight(j: int) -> arb:
+        return (m * ball((share + j) / peak).log() - ball(rate * (share + j - peak))).exp() if j >= 0 else arb(0)
 
     def compute() -> arb:
-        area, fall = _Body(body, m), ball(rate)
-        rest = ball(epsilon - crossed * rate).expm1() / fall.expm1()
-        peak = max(Fraction(m) / rate, share)
-        first = max(int(peak - share), 0)
+        area, t = _Body(body, m), ball(epsilon - k * rate).expm1() / ball(rate).expm1()
         numerator = denominator = arb(0)
-
-        def weight(j: int) -> arb:
-            return (m * ball((share + j) / peak).log() - ball(rate * (share + j - peak))).exp()
-
-        for way in (1, -1):
-            j = first if way == 1 else first - 1
+        for start, way in ((first, 1), (first - 1, -1)):
+            j, here = start, weight(start)
             while j >= 0:
-                here, place = weight(j), share + j
-                lost = [area.lost_at((d - crossed - more) / place) for more in (0, 1)]
-                numerator += here * (lost[0] + rest * (lost[1] - lost[0]))
-                denominator += here
-                if abs(j - first) * area.cost > MOST_STEPS:
+                one, other = (area.lost_at((d - k - more) / (share + j)) for more in (0, 1))
+                numerator, denominator = numerator + here * (one + t * (other - one)), denominator + here
+                j, following = j + way, weight(j + way)
+                ratio = following / here  # from here on it falls: the weights' logarithm is concave in j
+                rest = arb(0).union(following / (1 - ratio))
+                if ratio < 1 and rest < numerator.lower() * arb(2) ** -(bits + 6):
+                    numerator, denominator = numerator + rest, denominator + rest
+                    break
+                if abs(j - first) * (1 + area.corner * m // 50) > MOST_STEPS:
                     raise NotCovered(f"more than {MOST_STEPS} steps of a staircase are not covered.")
-                if j % 8 == 0 and j + way >= 0:
-                    ratio = weight(j + way) / here  # from here on it falls: the weights' logarithm is concave in j
-                    tail = here * ratio / (1 - ratio) if ratio < 1 else arb(1).pos_inf()
-                    if tail < numerator.lower() * arb(2) ** -(bits + 6):
-                        numerator, denominator = numerator + arb(0).union(tail), denominator + arb(0).union(tail)
-                        break
-                j += way
+                here = following
         return numerator / denominator
 
-    return repeated(compute, bits)
+    return refined(compute, bits, bits + 64, HIGHEST)
