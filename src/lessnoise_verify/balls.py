@@ -41,8 +41,8 @@ def between(low: arb, high: arb) -> arb:
     """
     with working(512):
         bottom, top = low.lower().min(high.lower()), high.upper().max(low.upper())
-        radius = arb(0, ((top - bottom) / 2).upper()).rad()
-        return (top - radius) + arb(0, radius)
+        half = arb(0, ((top - bottom) / 2).upper())
+        return (top - half.rad()) + half
 
 
 def accurate(value: arb, bits: int) -> bool:

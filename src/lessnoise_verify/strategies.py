@@ -1,7 +1,7 @@
 """The matrices A that are measured, from their descriptions: norms of their columns and of differences of two columns.
 
 All entries are dyadic rationals: whole numbers times 2^exponent, so that sums and powers of them are exact. What a
-description says of its own norms is not read. Where a table is too large to list all columns, there are proved ends.
+description says of its own norms is not read. Where the columns are too many to list, there are proved ends.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from bisect import bisect_right
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -29,8 +30,7 @@ Ends = tuple[Fraction, Fraction]
 _MOST_ENTRIES: Final = 4 * 10**6  # that are looked at
 _MOST_SIZES: Final = 10**5  # in a list of columns
 _MOST_STEPS: Final = 2 * 10**6  # through all pairs of columns
-_GRAM_CELLS, _GRAM_BITS = 1100, 400  # of the products of all columns
-_PLACES: Final = 5  # columns of which pairs are tried
+_PLACES: Final = 5  # columns that are there for certain, of which pairs are tried
 _LONGEST: Final = 10**6  # cells of a Toeplitz matrix, or values of attributes
 
 
@@ -43,41 +43,47 @@ class Strategy:
 
     def column(self, cell: int) -> Column:
         """One column, in units of 2^exponent."""
-        raise NotCovered("this strategy is no part of another one.")
+        raise NotCovered("the columns of this strategy are not known here.")
 
     def rows_of(self, cells: int) -> int:
         """How many rows are measured of a block that has only the first cells; rows of zeros are left out."""
         return self.rows if cells == self.cells else cells
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
-        """The entries of each of the first columns; of columns alike, one will do."""
+    def listed(self) -> Iterable[Iterable[int]]:
+        """The entries of each column; of columns alike, one will do."""
         seen = 0
-        for cell in range(cells):
+        for cell in range(self.cells):
             entries = self.column(cell).values()
             seen += len(entries)
             if seen > _MOST_ENTRIES:
                 raise NotCovered(f"a strategy of {self.cells} cells has too many entries to be checked.")
             yield entries
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def most(self, order: int, cells: int) -> int:
-        """The largest sum of the sizes of a column's entries, or of their squares, among the first cells."""
-        return max(_power(each, order) for each in self.listed(cells))
-
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
-        """The sizes in the first columns; None if they are too many."""
+    def kinds(self, sure: bool = False) -> set[Sizes] | None:
+        """The sizes in all columns; if ``sure``, only such that are in one, and perhaps not all. None: too many."""
         found: set[Sizes] = set()
-        for each in self.listed(cells):
+        for each in self.listed():
             found.add(_sorted(each))
             if len(found) * len(next(iter(found))) > _MOST_SIZES:
                 return None
         return found
 
+    def some(self) -> list[Column]:
+        """A few columns that lie apart; none if they are too long."""
+        places = sorted({round(share / (_PLACES - 1) * (self.cells - 1)) for share in range(_PLACES)})
+        try:
+            return [self.column(place) for place in places]
+        except NotCovered:
+            return []
+
+    def pairs(self) -> list[Sizes]:
+        """A few differences of columns."""
+        return [_difference(*two) for two in itertools.combinations(self.some(), 2)]
+
     def majorant(self) -> Sizes:
         """Sizes whose n largest add up to at least as much as those of any column, for every n."""
-        most = [0]
-        for each in self.listed(self.cells):
+        most = [0]  # of sums
+        for each in self.listed():
             sums = list(itertools.accumulate(_sorted(each))) or [0]
             longest = max(len(most), len(sums))
             most = [max(one[min(n, len(one) - 1)] for one in (most, sums)) for n in range(longest)]
@@ -85,66 +91,26 @@ class Strategy:
 
     def power(self, order: int) -> Ends:
         """Ends of the largest l1 norm of a column, or of the square of its l2 norm."""
-        found = self.most(order, self.cells) * self.unit(order)
+        found = max(_power(each, order) for each in self.listed()) * self.unit(order)
         return found, found
 
     def unit(self, order: int = 1) -> Fraction:
         """Of an entry, or of its square."""
         return Fraction(1, 2 ** (-order * self.exponent))
 
-    def moves(self, sizes: Sizes) -> Moves:
-        """A change of the answers, from the entries of a column."""
+    def moves(self, sizes: Sizes, factor: Fraction) -> Moves:
+        """The change of the answers by a multiple of a column."""
         _check_few(5 * len(sizes))
-        return Moves.of((size * self.unit(), 1) for size in sizes)
-
-    def _columns(self, most: int) -> list[Column] | None:
-        """All columns, if there are at most so many entries, or fewer very long ones."""
-        found: list[Column] = []
-        for cell in range(self.cells if self.cells <= _GRAM_CELLS else 0):
-            found.append(self.column(cell))
-            longest = max((abs(entry).bit_length() for entry in found[-1].values()), default=0)
-            most -= len(found[-1]) * (1 + longest // _GRAM_BITS)
-            if most < 0:
-                return None
-        return found or None
-
-    def pairs(self) -> tuple[list[Sizes], bool]:
-        """Differences of columns; and whether all are there."""
-        columns = self._columns(_MOST_STEPS // self.cells)
-        if columns is not None:
-            return list({_difference(*two) for two in itertools.combinations(columns, 2)}), True
-        places = sorted({round(share / (_PLACES - 1) * (self.cells - 1)) for share in range(_PLACES)})
-        try:
-            columns = [self.column(place) for place in places]
-        except NotCovered:  # too long
-            return [], False
-        return [_difference(*two) for two in itertools.combinations(columns, 2)], False
+        return Moves.of((size * self.unit() * factor, 1) for size in sizes)
 
     def apart(self, order: int) -> Ends:
         """Ends of the largest l1 distance of two columns, or of the square of their l2 distance."""
-        columns = self._columns(_MOST_STEPS) if order == 2 else None
-        if columns is not None:
-            found = _largest_distance(columns) * self.unit(2)
-            return found, found
-        pairs, complete = self.pairs()
-        least = max((_power(each, order) for each in pairs), default=0) * self.unit(order)
-        return least, least if complete else self.furthest(order)
+        least = max((_power(each, order) for each in self.pairs()), default=0) * self.unit(order)
+        return least, self.furthest(order)
 
     def furthest(self, order: int) -> Fraction:
         """At least the distance: |a - b|_1 <= |a|_1 + |b|_1, |a - b|^2 <= |a|^2 + |b|^2 if nothing is negative."""
         return self.power(order)[1] * (2 if order == 1 or self.nonnegative else 4)
-
-
-def _largest_distance(columns: list[Column]) -> int:
-    """The largest |a|^2 + |b|^2 - 2 <a, b>, by the products of all columns."""
-    rows = set().union(*columns)
-    matrix = fmpz_mat([[column.get(row, 0) for row in rows] for column in columns])
-    products = (matrix * matrix.transpose()).tolist()
-    squares = [row[place] for place, row in enumerate(products)]
-    return max(
-        int(square + max(other - 2 * product for other, product in zip(squares, row, strict=True)))
-        for square, row in zip(squares, products, strict=True)
-    )
 
 
 def _power(entries: Iterable[int], order: int) -> int:
@@ -159,6 +125,11 @@ def _difference(one: Column, other: Column) -> Sizes:
     return _sorted(one.get(row, 0) - other.get(row, 0) for row in one.keys() | other.keys())
 
 
+def _check_few(entries: int) -> None:
+    if entries > _MOST_SIZES:
+        raise NotCovered(f"columns of {entries} entries are not covered.")
+
+
 def _shift(values: Iterable[float]) -> int:
     """The least s >= 0 with which all values are multiples of 2^-s."""
     return max((value.as_integer_ratio()[1].bit_length() - 1 for value in values), default=0)
@@ -169,33 +140,28 @@ def _whole(value: float, shift: int) -> int:
     return numerator << (shift + 1 - denominator.bit_length())
 
 
-def _product(factors: Iterable[Fraction]) -> Fraction:
-    return math.prod(factors, start=Fraction(1))
-
-
 class Alike(Strategy):
     """All columns have the same sizes, and no two are further apart than ``pair``: cells, totals, tables, trees."""
 
     def __init__(self, shape: tuple[int, ...], rows: int, each: Sizes, pair: Sizes, exponent: int = 0) -> None:
         super().__init__(shape, rows, exponent)
-        self.each, self.pair = _sorted(each), _sorted(pair)
+        self.each, self.pair = each, pair
 
     def column(self, cell: int) -> Column:
         """Of cells or a total along an axis, which may be part of a product."""
         return {cell % self.rows: 1} if self.each == (1,) and len(self.shape) == 1 else super().column(cell)
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[int]]:
         """One for all."""
         return [self.each]
 
-    def pairs(self) -> tuple[list[Sizes], bool]:
+    def pairs(self) -> list[Sizes]:
         """No two are further apart."""
-        return [self.pair], True
+        return [_sorted(self.pair)]
 
-    def apart(self, order: int) -> Ends:
+    def furthest(self, order: int) -> Fraction:
         """Exactly."""
-        found = _power(self.pair, order) * self.unit(order)
-        return found, found
+        return _power(self.pair, order) * self.unit(order)
 
 
 class Dense(Strategy):
@@ -210,6 +176,23 @@ class Dense(Strategy):
     def column(self, cell: int) -> Column:
         """One column."""
         return {row: _whole(x, -self.exponent) for row, x in enumerate(self.values[cell :: self.cells]) if x}
+
+    def apart(self, order: int) -> Ends:
+        """Exactly, if they are few: by the products of all columns, |a|^2 + |b|^2 - 2 <a, b>; in l1 pair by pair."""
+        columns = [self.column(cell) for cell in range(self.cells)]
+        longest = max((entry.bit_length() for column in columns for entry in column.values()), default=0)
+        if order == 2 and len(self.values) * (1 + longest // 400) <= _MOST_STEPS:
+            matrix = fmpz_mat([[column.get(row, 0) for row in range(self.rows)] for column in columns])
+            products = (matrix * matrix.transpose()).tolist()
+            squares = [row[place] for place, row in enumerate(products)]
+            rows = zip(squares, products, strict=True)
+            most = int(max(a + max(b - 2 * c for b, c in zip(squares, row, strict=True)) for a, row in rows))
+        elif order == 1 and self.cells * sum(map(len, columns)) <= _MOST_STEPS:
+            pairs = itertools.combinations(columns, 2)
+            most = max((_power(_difference(*two), 1) for two in pairs), default=0)
+        else:
+            return super().apart(order)
+        return most * self.unit(order), most * self.unit(order)
 
 
 class PIdentity(Strategy):
@@ -233,11 +216,9 @@ class PIdentity(Strategy):
         found |= enumerate(self.sums[cell :: self.cells], self.cells)
         return {row: _whole(entry, -self.exponent) for row, entry in found.items() if entry}
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[int]]:
         """Without sums, one of each run."""
-        if self.sums:
-            return super().listed(cells)
-        return ([_whole(x, -self.exponent)] for x in set(self.weights[: bisect_right(self.ends, cells - 1) + 1]))
+        return super().listed() if self.sums else ([_whole(x, -self.exponent)] for x in set(self.weights))
 
 
 class Hats(Strategy):
@@ -288,14 +269,14 @@ class Hats(Strategy):
 class Nested(Strategy):
     """``coarse`` measures the sums of blocks, ``fine`` the cells of every block; the last block may have fewer cells.
 
-    A column is one of the coarse and one of the fine strategy, one below the other. Those of the last block are the
-    first of the fine strategy.
+    A column is one of the coarse and one of the fine strategy, one below the other. All pairs of them are above all
+    columns; those with the first coarse one are there, as the first block has all its cells.
     """
 
     def __init__(self, coarse: Strategy, fine: Strategy, size: int) -> None:
         super().__init__((size,), 0, min(coarse.exponent, fine.exponent))
         self.coarse, self.fine, self.span = coarse, fine, coarse.span + coarse.cells * fine.span
-        if not (coarse.cells - 1) * fine.cells < size <= coarse.cells * fine.cells:
+        if not max((coarse.cells - 1) * fine.cells + 1, fine.cells) <= size <= coarse.cells * fine.cells:
             raise Unreadable(f"{size} cells are not {coarse.cells} blocks of {fine.cells}.")
         self.rows = self.rows_of(size)
         self._upper, self._lower = (1 << (each.exponent - self.exponent) for each in (coarse, fine))
@@ -313,29 +294,19 @@ class Nested(Strategy):
         first = self.coarse.span + block * self.fine.span
         return found | {first + row: entry * self._lower for row, entry in self.fine.column(place).items()}
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def most(self, order: int, cells: int) -> int:
-        """The largest coarse and the largest fine column, in the full blocks or in the last."""
-        (full, left), found = divmod(cells, self.fine.cells), []
-        upper, lower = self._upper if order == 1 else self._upper**2, self._lower if order == 1 else self._lower**2
-        if full:
-            found = [self.coarse.most(order, full) * upper + self.fine.most(order, self.fine.cells) * lower]
-        if left:
-            above = _power(self.coarse.column(full).values(), order)
-            found.append(above * upper + self.fine.most(order, left) * lower)
-        return max(found)
+    def power(self, order: int) -> Ends:
+        """Both parts add up."""
+        least = _power(self.coarse.column(0).values(), order) * self.coarse.unit(order)
+        (_, above), (low, high) = self.coarse.power(order), self.fine.power(order)
+        return least + low, above + high
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
+    def kinds(self, sure: bool = False) -> set[Sizes] | None:
         """Every coarse column with every fine one below it."""
-        (full, left), found = divmod(cells, self.fine.cells), set()
-        parts = [(self.coarse.kinds(full), self.fine.kinds(self.fine.cells))] if full else []
-        parts += [({_sorted(self.coarse.column(full).values())}, self.fine.kinds(left))] if left else []
-        for above, below in parts:
-            if above is None or below is None or len(above) * len(below) > _MOST_SIZES // 10:
-                return None
-            found |= {self._joined(*two) for two in itertools.product(above, below)}
-        return found
+        above = {_sorted(self.coarse.column(0).values())} if sure else self.coarse.kinds()
+        below = self.fine.kinds(sure)
+        if above is None or below is None or len(above) * len(below) > _MOST_SIZES // 10:
+            return None
+        return {self._joined(*two) for two in itertools.product(above, below)}
 
     def majorant(self) -> Sizes:
         """What majorizes two parts majorizes them joined."""
@@ -365,15 +336,14 @@ class Product(Strategy):
 
     def power(self, order: int) -> Ends:
         """Norms multiply."""
-        found = [axis.power(order) for axis in self.axes]
-        return _product(low for low, _ in found), _product(high for _, high in found)
+        low, high = zip(*(axis.power(order) for axis in self.axes), strict=True)
+        return math.prod(low, start=Fraction(1)), math.prod(high, start=Fraction(1))
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
+    def kinds(self, sure: bool = False) -> set[Sizes] | None:
         """All products of columns of the axes."""
         found: set[Sizes] = {(1,)}
         for axis in self.axes:
-            own = axis.kinds(axis.cells)
+            own = axis.kinds(sure)
             if own is None or len(found) * len(own) * max(map(len, own)) * max(map(len, found)) > _MOST_SIZES:
                 return None
             found = {_sorted(a * b for a in one for b in two) for one in found for two in own}
@@ -389,23 +359,17 @@ class Product(Strategy):
         return found
 
 
-def _check_few(entries: int) -> None:
-    if entries > _MOST_SIZES:
-        raise NotCovered(f"columns of {entries} entries are not covered.")
-
-
 class Toeplitz(Strategy):
     """A_ij = r_i c_(i-j) t_j for i >= j; without scales r and t, these are 1."""
 
     def __init__(self, size: int, coefficients: list[float], rows: list[float], columns: list[float]) -> None:
-        self.parts, self.scaled = (coefficients, rows, columns), bool(rows or columns)
+        self.parts = (coefficients, rows, columns)
         self.shifts = [_shift(part) for part in self.parts]
         super().__init__((size,), size, -sum(self.shifts), min(coefficients) >= 0.0)
         if any(part and (len(part) != size or min(part) <= 0.0) for part in (rows, columns)):
             raise Unreadable("the scales of a Toeplitz matrix are not one for each cell, above 0.")
         if len(coefficients) > size or not coefficients[0]:
             raise Unreadable("a Toeplitz matrix has more coefficients than cells, or 0 for the first.")
-        self._few = not self.scaled or size * len(coefficients) <= 4 * _MOST_SIZES
 
     def column(self, cell: int) -> Column:
         """One column."""
@@ -415,14 +379,13 @@ class Toeplitz(Strategy):
         both = zip(c[: self.cells - cell], scales, strict=False)
         return {cell + i: _whole(x, of_c) * r * t for i, (x, r) in enumerate(both) if x}
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[int]]:
         """Without scales, the others are beginnings of the first."""
-        return super().listed(cells) if self.scaled else [self.column(0).values()]
+        return super().listed() if any(self.parts[1:]) else [self.column(0).values()]
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
     def power(self, order: int) -> Ends:
-        """Of many columns, by a product of polynomials: coefficient n - 1 - j is sum_k |c_k|^p r_(j+k)^p."""
-        if self._few:
+        """With scales by a product of polynomials: coefficient n - 1 - j is sum_k |c_k|^p r_(j+k)^p."""
+        if not any(self.parts[1:]):
             return super().power(order)
         if self.cells > _LONGEST:
             raise NotCovered(f"a Toeplitz matrix of {self.cells} cells is too long.")
@@ -433,25 +396,13 @@ class Toeplitz(Strategy):
                 found = found.max(sums[self.cells - 1 - cell] * scale)
             return ends(found)
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
-        """All, if they are few."""
-        return super().kinds(cells) if self._few else None
-
-    def majorant(self) -> Sizes:
-        """The largest scales everywhere, if the columns are many."""
-        if self._few:
-            return super().majorant()
-        (c, *scales), (of_c, *others) = self.parts, self.shifts
-        scale = math.prod(_whole(max(part), shift) for part, shift in zip(scales, others, strict=True) if part)
-        return _sorted(_whole(x, of_c) * scale for x in c)
-
 
 class Residuals(Strategy):
     """For each set S of attributes x_(i in S) U_i x_(i not in S) 1^T, times a weight; U_i Helmert's orthonormal rows.
 
     Row k of U is (1, ..., 1, -k, 0, ..., 0)/sqrt(k (k + 1)). The scale of each row is a double, computed with at most
-    3 |S| + 1 roundings, so that an entry is off by a share of at most e = (3 |S| + 2) 2^-53.
+    3 |S| + 1 roundings, so that an entry is off by a share of at most ``off`` = (3 |S| + 2) 2^-53. Only norms are
+    known here, not the columns.
     """
 
     def __init__(self, sizes: tuple[int, ...], sets: list[tuple[int, ...]], weights: list[float]) -> None:
@@ -461,79 +412,49 @@ class Residuals(Strategy):
         # With 10^15 cells at most, no product of doubles is outside their normal range.
         if min(weights) < 1e-280 or max(weights) > 1e280 or sum(sizes) > _LONGEST:
             raise NotCovered("residual tables of so extreme weights or sizes are not covered.")
-        self.sets, self.weights, self._few = sets, weights, self.cells * self.rows <= 10 * _MOST_SIZES
-        self._scales: list[list[float]] = []
-        for each, weight in zip(sets, weights, strict=True) if self.rows <= _MOST_SIZES else ():
-            scales = [1.0]  # products of doubles in this order, each correctly rounded
-            for i in each:
-                own = [1.0 / math.sqrt(k * (k + 1.0)) for k in range(1, sizes[i])]
-                scales = [before * after for before in scales for after in own]
-            self._scales.append([weight * scale for scale in scales])
-        self.exponent = -max(map(_shift, self._scales), default=0)
+        self.sets, self.weights, self.off = sets, weights, Fraction(3 * max(map(len, sets)) + 2, 2**53)
 
-    def column(self, cell: int) -> Column:
-        """One column."""
-        return self._column([cell // math.prod(self.shape[i + 1 :]) % size for i, size in enumerate(self.shape)])
+    def _summed(self, of_set: Callable[[tuple[int, ...]], Fraction]) -> Fraction:
+        """The sum over the sets of weight^2 times a number."""
+        parts = zip(self.sets, self.weights, strict=True)
+        return sum((Fraction(weight) ** 2 * of_set(each) for each, weight in parts), Fraction(0))
 
-    def _column(self, places: list[int] | None) -> Column:
-        """Row k is 1 for the places before k, and -k for place k; without places, the largest size in every row."""
-        if not self._scales:
-            raise NotCovered(f"residual tables of {self.rows} numbers are too long for a list.")
-        entries: list[int] = []
-        for each, scales in zip(self.sets, self._scales, strict=True):
-            signs = [1]
-            for i in each:
-                rows, at = range(1, self.shape[i]), None if places is None else places[i]
-                own = [k if at is None else (k > at) - k * (k == at) for k in rows]
-                signs = [before * after for before in signs for after in own]
-            entries += [s and s * _whole(scale, -self.exponent) for s, scale in zip(signs, scales, strict=True)]
-        return {row: entry for row, entry in enumerate(entries) if entry}
-
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
-        """All, if they are few."""
-        return super().kinds(cells) if self._few else None
-
-    def majorant(self) -> Sizes:
-        """The largest size in every row, if the columns are many."""
-        return super().majorant() if self._few else _sorted(self._column(None).values())
-
-    def _summed(self, of_set: Iterable[Ends], order: int, share: int = 1) -> Ends:
-        """The sum over the sets of weight^order times a number, with the roundings of the entries."""
-        low = high = Fraction(0)
-        for each, weight, (least, most) in zip(self.sets, self.weights, of_set, strict=True):
-            off, factor = Fraction(share * (3 * len(each) + 2), 2**53), Fraction(weight) ** order
-            low, high = low + factor * least * (1 - off) ** order, high + factor * most * (1 + off) ** order
-        return low, high
-
-    def _square(self, each: tuple[int, ...]) -> Fraction:
-        """Of the norm of a column of one set: 1 - 1/n for each attribute."""
-        return _product(1 - Fraction(1, self.shape[i]) for i in each)
+    def _product(self, each: tuple[int, ...], differing: Iterable[int] = ()) -> Fraction:
+        """Of two columns for one set, for cells that differ in these attributes: U^T U = I - 1 1^T/n."""
+        return math.prod(((i not in differing) - Fraction(1, self.shape[i]) for i in each), start=Fraction(1))
 
     def power(self, order: int) -> Ends:
-        """All columns have the same l2 norm but for rounding; the first has the largest l1 norm.
+        """All columns have the same l2 norm but for rounding, and the first has the largest l1 norm.
 
         Column c of U has the l1 norm sqrt(c/(c + 1)) + sum_(k > c) 1/sqrt(k (k + 1)). It falls with c from c = 1 on, as
         c + 1 - sqrt(c (c + 2)) < 1, and is the same for columns 0 and 1.
         """
         if order == 2:
-            return self._summed(((self._square(each),) * 2 for each in self.sets), 2)
-        with working(128):
-            norms = [ends(sum((arb(k * (k + 1)).rsqrt() for k in range(1, size)), arb(0))) for size in self.shape]
-        return self._summed(
-            ((_product(norms[i][0] for i in s), _product(norms[i][1] for i in s)) for s in self.sets), 1
-        )
+            low = high = self._summed(self._product)
+        else:
+            with working(128):
+                norms = [sum((arb(k * (k + 1)).rsqrt() for k in range(1, size)), arb(0)) for size in self.shape]
+                products = (math.prod((norms[i] for i in each), start=arb(1)) for each in self.sets)
+                low, high = ends(sum(map(operator.mul, products, self.weights), arb(0)))
+        return low * (1 - self.off) ** order, high * (1 + self.off) ** order
 
-    def furthest(self, order: int) -> Fraction:
-        """Set by set: columns have the product prod_i (d_i - 1/n_i), d_i = 1 where they agree and 0 elsewhere.
+    def apart(self, order: int) -> Ends:
+        """The square of the distance D is 2 (N^2 - product), set by set, N the norm of a column.
 
-        It is the most negative, -1/(n - 1) of the square of the norm, if they differ in the attribute of fewest values
-        alone. Roundings of both columns add at most sqrt(2) e to the distance, as that is at least sqrt(2) norms.
+        It is largest for cells that differ in one attribute of the set alone, as 1/n <= 1 - 1/n; such cells need not be
+        the same for all sets. Roundings change D <= 2 N by at most d = 2 off N, and D^2 by 2 D d + d^2 < 9 off N^2.
         """
         if order == 1:
-            return super().furthest(1)
-        apart = (1 + Fraction(1, min(self.shape[i] for i in each) - 1) if each else Fraction(0) for each in self.sets)
-        return self._summed(((2 * self._square(s) * a,) * 2 for s, a in zip(self.sets, apart, strict=True)), 2, 2)[1]
+            return super().apart(1)
+
+        def square(each: tuple[int, ...], differing: Iterable[int]) -> Fraction:
+            return 2 * (self._product(each) - self._product(each, differing))
+
+        attributes, rounding = range(len(self.shape)), 9 * self.off * self.power(2)[1]
+        cells = [attributes, *((i,) for i in attributes)]
+        low = max(self._summed(functools.partial(square, differing=some)) for some in cells)
+        high = self._summed(lambda each: max((square(each, (i,)) for i in each), default=Fraction(0)))
+        return max(low - rounding, Fraction(0)), high + rounding
 
 
 # Reading.
