@@ -451,8 +451,9 @@ class Residuals(Strategy):
             return 2 * (self._product(each) - self._product(each, differing))
 
         attributes, rounding = range(len(self.shape)), 9 * self.off * self.power(2)[1]
-        cells = [attributes, *((i,) for i in attributes)]
-        low = max(self._summed(functools.partial(square, differing=some)) for some in cells)
+        subsets = itertools.chain(*(itertools.combinations(attributes, n + 1) for n in attributes))
+        tried = itertools.islice(subsets, 1 + 5000 // len(self.sets))
+        low = max(self._summed(functools.partial(square, differing=some)) for some in tried)
         high = self._summed(lambda each: max((square(each, (i,)) for i in each), default=Fraction(0)))
         return max(low - rounding, Fraction(0)), high + rounding
 
