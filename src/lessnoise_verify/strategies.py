@@ -1,7 +1,7 @@
 """The matrices A that are measured, from their descriptions: norms of their columns and of differences of two columns.
 
-All entries are dyadic rationals: whole numbers times 2^exponent, so that sums and powers of them are exact. What a
-description says of its own norms is not read. Where the columns are too many to list, there are proved ends.
+All entries are rational, so that sums and powers of them are exact. What a description says of its own norms is not
+read. Where the columns are too many to list, there are proved ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bisect import bisect_right
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from flint import arb, arb_poly, fmpz_mat
+from flint import arb, arb_mat, arb_poly, fmpq
 
 from lessnoise_verify.balls import ends, working
 from lessnoise_verify.changes import Moves
@@ -23,8 +23,8 @@ from lessnoise_verify.document import LARGEST_DIMENSION, Fields, NotCovered, Unr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Column = dict[int, int]  # row: entry; other entries are 0
-Sizes = tuple[int, ...]  # of the entries of a column, the largest first
+Column = dict[int, fmpq]  # row: entry; other entries are 0
+Sizes = tuple[fmpq, ...]  # of the entries of a column, the largest first
 Ends = tuple[Fraction, Fraction]
 
 _MOST_ENTRIES: Final = 4 * 10**6  # that are looked at
@@ -32,24 +32,25 @@ _MOST_SIZES: Final = 10**5  # in a list of columns
 _MOST_STEPS: Final = 2 * 10**6  # through all pairs of columns
 _PLACES: Final = 5  # columns that are there for certain, of which pairs are tried
 _LONGEST: Final = 10**6  # cells of a Toeplitz matrix, or values of attributes
+_ZERO: Final = fmpq(0)
 
 
 class Strategy:
     """A matrix for tables of one shape; ``rows`` numbers are measured, told apart by numbers below ``span``."""
 
-    def __init__(self, shape: tuple[int, ...], rows: int, exponent: int = 0, nonnegative: bool = True) -> None:
-        self.shape, self.rows, self.exponent, self.nonnegative = shape, rows, exponent, nonnegative
+    def __init__(self, shape: tuple[int, ...], rows: int, nonnegative: bool = True) -> None:
+        self.shape, self.rows, self.nonnegative = shape, rows, nonnegative
         self.cells, self.span = math.prod(shape), rows
 
     def column(self, cell: int) -> Column:
-        """One column, in units of 2^exponent."""
+        """One column."""
         raise NotCovered("the columns of this strategy are not known here.")
 
     def rows_of(self, cells: int) -> int:
         """How many rows are measured of a block that has only the first cells; rows of zeros are left out."""
         return self.rows if cells == self.cells else cells
 
-    def listed(self) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """The entries of each column; of columns alike, one will do."""
         seen = 0
         for cell in range(self.cells):
@@ -82,47 +83,43 @@ class Strategy:
 
     def majorant(self) -> Sizes:
         """Sizes whose n largest add up to at least as much as those of any column, for every n."""
-        most = [0]  # of sums
+        most = [_ZERO]  # of sums
         for each in self.listed():
-            sums = list(itertools.accumulate(_sorted(each))) or [0]
+            sums = list(itertools.accumulate(_sorted(each))) or [_ZERO]
             longest = max(len(most), len(sums))
             most = [max(one[min(n, len(one) - 1)] for one in (most, sums)) for n in range(longest)]
-        return _sorted(after - before for before, after in itertools.pairwise([0, *most]))
+        return _sorted(after - before for before, after in itertools.pairwise([_ZERO, *most]))
 
     def power(self, order: int) -> Ends:
         """Ends of the largest l1 norm of a column, or of the square of its l2 norm."""
-        found = max(_power(each, order) for each in self.listed()) * self.unit(order)
+        found = _fraction(max(_power(each, order) for each in self.listed()))
         return found, found
-
-    def unit(self, order: int = 1) -> Fraction:
-        """Of an entry, or of its square."""
-        return Fraction(1, 2 ** (-order * self.exponent))
 
     def moves(self, sizes: Sizes, factor: Fraction) -> Moves:
         """The change of the answers by a multiple of a column."""
         _check_few(5 * len(sizes))
-        return Moves.of((size * self.unit() * factor, 1) for size in sizes)
+        return Moves.of((_fraction(size) * factor, 1) for size in sizes)
 
     def apart(self, order: int) -> Ends:
         """Ends of the largest l1 distance of two columns, or of the square of their l2 distance."""
-        least = max((_power(each, order) for each in self.pairs()), default=0) * self.unit(order)
-        return least, self.furthest(order)
+        least = max((_power(each, order) for each in self.pairs()), default=_ZERO)
+        return _fraction(least), self.furthest(order)
 
     def furthest(self, order: int) -> Fraction:
         """At least the distance: |a - b|_1 <= |a|_1 + |b|_1, |a - b|^2 <= |a|^2 + |b|^2 if nothing is negative."""
         return self.power(order)[1] * (2 if order == 1 or self.nonnegative else 4)
 
 
-def _power(entries: Iterable[int], order: int) -> int:
-    return sum(map(abs, entries)) if order == 1 else sum(entry * entry for entry in entries)
+def _power(entries: Iterable[fmpq], order: int) -> fmpq:
+    return sum((abs(entry) if order == 1 else entry * entry for entry in entries), _ZERO)
 
 
-def _sorted(entries: Iterable[int]) -> Sizes:
+def _sorted(entries: Iterable[fmpq]) -> Sizes:
     return tuple(sorted((abs(entry) for entry in entries if entry), reverse=True))
 
 
 def _difference(one: Column, other: Column) -> Sizes:
-    return _sorted(one.get(row, 0) - other.get(row, 0) for row in one.keys() | other.keys())
+    return _sorted(one.get(row, _ZERO) - other.get(row, _ZERO) for row in one.keys() | other.keys())
 
 
 def _check_few(entries: int) -> None:
@@ -130,78 +127,78 @@ def _check_few(entries: int) -> None:
         raise NotCovered(f"columns of {entries} entries are not covered.")
 
 
-def _shift(values: Iterable[float]) -> int:
-    """The least s >= 0 with which all values are multiples of 2^-s."""
-    return max((value.as_integer_ratio()[1].bit_length() - 1 for value in values), default=0)
+def _exact(value: float) -> fmpq:
+    return fmpq(*value.as_integer_ratio())
 
 
-def _whole(value: float, shift: int) -> int:
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (shift + 1 - denominator.bit_length())
+def _fraction(value: fmpq) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
 
 
 class Alike(Strategy):
     """All columns have the same sizes, and no two are further apart than ``pair``: cells, totals, tables, trees."""
 
-    def __init__(self, shape: tuple[int, ...], rows: int, each: Sizes, pair: Sizes, exponent: int = 0) -> None:
-        super().__init__(shape, rows, exponent)
-        self.each, self.pair = each, pair
+    def __init__(self, shape: tuple[int, ...], rows: int, each: list[float], pair: list[float]) -> None:
+        super().__init__(shape, rows)
+        self.each, self.pair = (_sorted(map(_exact, sizes)) for sizes in (each, pair))
 
     def column(self, cell: int) -> Column:
         """Of cells or a total along an axis, which may be part of a product."""
-        return {cell % self.rows: 1} if self.each == (1,) and len(self.shape) == 1 else super().column(cell)
+        return {cell % self.rows: fmpq(1)} if self.each == (fmpq(1),) and len(self.shape) == 1 else super().column(cell)
 
-    def listed(self) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """One for all."""
         return [self.each]
 
     def pairs(self) -> list[Sizes]:
         """No two are further apart."""
-        return [_sorted(self.pair)]
+        return [self.pair]
 
     def furthest(self, order: int) -> Fraction:
         """Exactly."""
-        return _power(self.pair, order) * self.unit(order)
+        return _fraction(_power(self.pair, order))
 
 
 class Dense(Strategy):
     """Every row of a matrix is measured."""
 
     def __init__(self, shape: tuple[int, ...], rows: int, values: list[float]) -> None:
-        super().__init__(shape, rows, -_shift(values), min(values) >= 0.0)
+        super().__init__(shape, rows, min(values) >= 0.0)
         if self.cells * rows != len(values):
             raise Unreadable("the matrix of a strategy has not a column for each cell of its table.")
         self.values = values
 
     def column(self, cell: int) -> Column:
         """One column."""
-        return {row: _whole(x, -self.exponent) for row, x in enumerate(self.values[cell :: self.cells]) if x}
+        return {row: _exact(x) for row, x in enumerate(self.values[cell :: self.cells]) if x}
 
     def apart(self, order: int) -> Ends:
-        """Exactly, if they are few: by the products of all columns, |a|^2 + |b|^2 - 2 <a, b>; in l1 pair by pair."""
-        columns = [self.column(cell) for cell in range(self.cells)]
-        longest = max((entry.bit_length() for column in columns for entry in column.values()), default=0)
-        if order == 2 and len(self.values) * (1 + longest // 400) <= _MOST_STEPS:
-            matrix = fmpz_mat([[column.get(row, 0) for row in range(self.rows)] for column in columns])
-            products = (matrix * matrix.transpose()).tolist()
-            squares = [row[place] for place, row in enumerate(products)]
-            rows = zip(squares, products, strict=True)
-            most = int(max(a + max(b - 2 * c for b, c in zip(squares, row, strict=True)) for a, row in rows))
-        elif order == 1 and self.cells * sum(map(len, columns)) <= _MOST_STEPS:
-            pairs = itertools.combinations(columns, 2)
-            most = max((_power(_difference(*two), 1) for two in pairs), default=0)
-        else:
-            return super().apart(order)
-        return most * self.unit(order), most * self.unit(order)
+        """In l2 by the products of all columns, |a|^2 + |b|^2 - 2 <a, b>; in l1 pair by pair, if they are few."""
+        if order == 2 and len(self.values) <= _MOST_STEPS:
+            with working(128):
+                matrix, furthest = arb_mat(self.rows, self.cells, self.values), arb(0)
+                products = (matrix.transpose() * matrix).tolist()
+                for one, row in enumerate(products):
+                    for other in range(one):
+                        furthest = furthest.max(row[one] + products[other][other] - 2 * row[other])
+                return ends(furthest)
+        if order == 1 and self.cells * sum(map(bool, self.values)) <= _MOST_STEPS:
+            pairs = itertools.combinations(map(self.column, range(self.cells)), 2)
+            most = _fraction(max((_power(_difference(*two), 1) for two in pairs), default=_ZERO))
+            return most, most
+        return super().apart(order)
 
 
 class PIdentity(Strategy):
     """Every cell times a weight, stored as runs, then the rows of a matrix of sums; nothing is negative."""
 
     def __init__(self, weights: list[float], counts: list[int], sums: list[float]) -> None:
-        self.ends, self.weights, self.sums = list(itertools.accumulate(counts)), weights, sums
+        self.ends, self.weights, self.sums = (
+            list(itertools.accumulate(counts)),
+            *([*map(_exact, x)] for x in (weights, sums)),
+        )
         cells = self.ends[-1]
-        super().__init__((cells,), cells + len(sums) // cells, -_shift([*weights, *sums]))
+        super().__init__((cells,), cells + len(sums) // cells)
         if min(weights) <= 0.0 or min(sums, default=0.0) < 0.0:
             raise Unreadable("a strategy of weighted cells and sums has negative entries.")
 
@@ -214,11 +211,11 @@ class PIdentity(Strategy):
         """One column."""
         found = {cell: self.weights[bisect_right(self.ends, cell)]}
         found |= enumerate(self.sums[cell :: self.cells], self.cells)
-        return {row: _whole(entry, -self.exponent) for row, entry in found.items() if entry}
+        return {row: entry for row, entry in found.items() if entry}
 
-    def listed(self) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """Without sums, one of each run."""
-        return super().listed() if self.sums else ([_whole(x, -self.exponent)] for x in set(self.weights))
+        return super().listed() if self.sums else ([weight] for weight in set(self.weights))
 
 
 class Hats(Strategy):
@@ -228,29 +225,26 @@ class Hats(Strategy):
     before falls by as much. The first row of ``heights`` weighs each hat, the others are sums of hats.
     """
 
-    _HAT: Final = 30
-
     def __init__(self, size: int, step: int, length: Fraction, nodes: int, heights: list[float]) -> None:
         super().__init__((size,), size + nodes + len(heights) // nodes - 1)
         if nodes != -(-size // step) + 1 or min(heights) < 0.0:
             raise Unreadable("the heights of hats are not one for each node, or negative.")
-        shift, self.step, self.nodes = _shift(heights), step, nodes
-        self.heights = [[_whole(x, shift) for x in heights[at : at + nodes]] for at in range(0, len(heights), nodes)]
-        totals, self._one = [sum(column) for column in zip(*self.heights, strict=True)], 1 << (self._HAT + shift)
-        scales = []
+        self.step, self.nodes = step, nodes
+        self.heights = [[*map(_exact, heights[at : at + nodes])] for at in range(0, len(heights), nodes)]
+        totals = [sum(column, _ZERO) for column in zip(*self.heights, strict=True)]
+        self._scales: list[fmpq] = []
         for cell in range(size):
             node, before, after = self._halves(cell)
-            most = length * self._one / (self._one + before * totals[node] + after * totals[node + 1])
+            most = length / _fraction(1 + before * totals[node] + after * totals[node + 1])
             if not most < 2**1000:
                 raise NotCovered("hats of so large a length are not covered.")
-            scales.append(float(most) if Fraction(float(most)) <= most else math.nextafter(float(most), 0.0))
-        of_scales = _shift(scales)
-        self._scales, self.exponent = [_whole(scale, of_scales) for scale in scales], -of_scales - self._HAT - shift
+            near = float(most)
+            self._scales.append(_exact(near if Fraction(near) <= most else math.nextafter(near, 0.0)))
 
-    def _halves(self, cell: int) -> tuple[int, int, int]:
+    def _halves(self, cell: int) -> tuple[int, fmpq, fmpq]:
         """The node before a cell, how high its hat is and how high the next one; correctly rounded doubles."""
-        rise = round((cell % self.step + 0.5) / self.step * 2.0**self._HAT)
-        return cell // self.step, (1 << self._HAT) - rise, rise
+        rise = fmpq(round((cell % self.step + 0.5) / self.step * 2.0**30), 2**30)
+        return cell // self.step, 1 - rise, rise
 
     def rows_of(self, cells: int) -> int:
         """The cells, the hats over them, and the sums of such hats."""
@@ -260,7 +254,7 @@ class Hats(Strategy):
     def column(self, cell: int) -> Column:
         """One column."""
         (node, before, after), (own, *sums) = self._halves(cell), self.heights
-        found = {cell: self._one, self.cells + node: before * own[node], self.cells + node + 1: after * own[node + 1]}
+        found = {cell: fmpq(1), self.cells + node: before * own[node], self.cells + node + 1: after * own[node + 1]}
         under = (before * heights[node] + after * heights[node + 1] for heights in sums)
         found |= enumerate(under, self.cells + self.nodes)
         return {row: entry * self._scales[cell] for row, entry in found.items() if entry}
@@ -274,12 +268,11 @@ class Nested(Strategy):
     """
 
     def __init__(self, coarse: Strategy, fine: Strategy, size: int) -> None:
-        super().__init__((size,), 0, min(coarse.exponent, fine.exponent))
+        super().__init__((size,), 0)
         self.coarse, self.fine, self.span = coarse, fine, coarse.span + coarse.cells * fine.span
         if not max((coarse.cells - 1) * fine.cells + 1, fine.cells) <= size <= coarse.cells * fine.cells:
             raise Unreadable(f"{size} cells are not {coarse.cells} blocks of {fine.cells}.")
         self.rows = self.rows_of(size)
-        self._upper, self._lower = (1 << (each.exponent - self.exponent) for each in (coarse, fine))
 
     def rows_of(self, cells: int) -> int:
         """Those of the sums, and of every block."""
@@ -290,13 +283,12 @@ class Nested(Strategy):
     def column(self, cell: int) -> Column:
         """One column."""
         block, place = divmod(cell, self.fine.cells)
-        found = {row: entry * self._upper for row, entry in self.coarse.column(block).items()}
         first = self.coarse.span + block * self.fine.span
-        return found | {first + row: entry * self._lower for row, entry in self.fine.column(place).items()}
+        return self.coarse.column(block) | {first + row: entry for row, entry in self.fine.column(place).items()}
 
     def power(self, order: int) -> Ends:
         """Both parts add up."""
-        least = _power(self.coarse.column(0).values(), order) * self.coarse.unit(order)
+        least = _fraction(_power(self.coarse.column(0).values(), order))
         (_, above), (low, high) = self.coarse.power(order), self.fine.power(order)
         return least + low, above + high
 
@@ -306,14 +298,11 @@ class Nested(Strategy):
         below = self.fine.kinds(sure)
         if above is None or below is None or len(above) * len(below) > _MOST_SIZES // 10:
             return None
-        return {self._joined(*two) for two in itertools.product(above, below)}
+        return {_sorted(one + two) for one, two in itertools.product(above, below)}
 
     def majorant(self) -> Sizes:
         """What majorizes two parts majorizes them joined."""
-        return self._joined(self.coarse.majorant(), self.fine.majorant())
-
-    def _joined(self, above: Sizes, below: Sizes) -> Sizes:
-        return _sorted([*(size * self._upper for size in above), *(size * self._lower for size in below)])
+        return _sorted(self.coarse.majorant() + self.fine.majorant())
 
 
 class Product(Strategy):
@@ -321,12 +310,12 @@ class Product(Strategy):
 
     def __init__(self, axes: list[Strategy]) -> None:
         shape, rows = tuple(axis.cells for axis in axes), math.prod(axis.rows for axis in axes)
-        super().__init__(shape, rows, sum(axis.exponent for axis in axes), all(axis.nonnegative for axis in axes))
+        super().__init__(shape, rows, all(axis.nonnegative for axis in axes))
         self.axes = axes
 
     def column(self, cell: int) -> Column:
         """One column."""
-        found, after = {0: 1}, self.cells
+        found, after = {0: fmpq(1)}, self.cells
         for axis in self.axes:
             after //= axis.cells
             own = axis.column(cell // after % axis.cells)
@@ -341,7 +330,7 @@ class Product(Strategy):
 
     def kinds(self, sure: bool = False) -> set[Sizes] | None:
         """All products of columns of the axes."""
-        found: set[Sizes] = {(1,)}
+        found: set[Sizes] = {(fmpq(1),)}
         for axis in self.axes:
             own = axis.kinds(sure)
             if own is None or len(found) * len(own) * max(map(len, own)) * max(map(len, found)) > _MOST_SIZES:
@@ -351,7 +340,7 @@ class Product(Strategy):
 
     def majorant(self) -> Sizes:
         """What majorizes the columns of every axis majorizes their products."""
-        found: Sizes = (1,)
+        found: Sizes = (fmpq(1),)
         for axis in self.axes:
             own = axis.majorant()
             _check_few(len(own) * len(found))
@@ -364,8 +353,7 @@ class Toeplitz(Strategy):
 
     def __init__(self, size: int, coefficients: list[float], rows: list[float], columns: list[float]) -> None:
         self.parts = (coefficients, rows, columns)
-        self.shifts = [_shift(part) for part in self.parts]
-        super().__init__((size,), size, -sum(self.shifts), min(coefficients) >= 0.0)
+        super().__init__((size,), size, min(coefficients) >= 0.0)
         if any(part and (len(part) != size or min(part) <= 0.0) for part in (rows, columns)):
             raise Unreadable("the scales of a Toeplitz matrix are not one for each cell, above 0.")
         if len(coefficients) > size or not coefficients[0]:
@@ -373,13 +361,13 @@ class Toeplitz(Strategy):
 
     def column(self, cell: int) -> Column:
         """One column."""
-        (c, rows, columns), (of_c, of_r, of_t) = self.parts, self.shifts
-        t = _whole(columns[cell], of_t) if columns else 1
-        scales = (_whole(r, of_r) for r in rows[cell:]) if rows else itertools.repeat(1)
+        c, rows, columns = self.parts
+        t = _exact(columns[cell]) if columns else fmpq(1)
+        scales = map(_exact, rows[cell:]) if rows else itertools.repeat(fmpq(1))
         both = zip(c[: self.cells - cell], scales, strict=False)
-        return {cell + i: _whole(x, of_c) * r * t for i, (x, r) in enumerate(both) if x}
+        return {cell + i: _exact(x) * r * t for i, (x, r) in enumerate(both) if x}
 
-    def listed(self) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """Without scales, the others are beginnings of the first."""
         return super().listed() if any(self.parts[1:]) else [self.column(0).values()]
 
@@ -512,7 +500,7 @@ def _read_matrix(given: Fields) -> Strategy:
 def _read_cells(given: Fields) -> Strategy:
     shape = read_shape(given, "table")
     cells = math.prod(shape)
-    return Alike(shape, cells, (1,), (1, 1) if cells > 1 else ())
+    return Alike(shape, cells, [1.0], [1.0, 1.0] if cells > 1 else [])
 
 
 def _read_p_identity(given: Fields) -> Strategy:
@@ -558,17 +546,15 @@ def _read_residuals(given: Fields) -> Strategy:
         _refuse(given)
     if not tables:
         return Residuals(sizes, sets, weights)
-    shift = _shift(weights)
-    whole = tuple(_whole(weight, shift) for weight in weights)
     # Two cells that differ in all attributes of several values differ in every table that has one.
-    pair = [entry for each, entry in zip(sets, whole, strict=True) for i in each[:1] if max(sizes[i] for i in each) > 1]
-    return Alike(sizes, sum(math.prod(sizes[i] for i in each) for each in sets), whole, (*pair, *pair), -shift)
+    pair = [weight for each, weight in zip(sets, weights, strict=True) if max((sizes[i] for i in each), default=1) > 1]
+    return Alike(sizes, sum(math.prod(sizes[i] for i in each) for each in sets), weights, pair * 2)
 
 
 _LINES: dict[str, Callable[[Fields], Strategy]] = {
     "matrix": _read_matrix,
     "cells": _read_cells,
-    "total": lambda given: Alike((given.whole("cells"),), 1, (1,), ()),
+    "total": lambda given: Alike((given.whole("cells"),), 1, [1.0], []),
     "p-identity": _read_p_identity,
     "hats": _read_hats,
     "nested": _read_nested,

@@ -115,19 +115,18 @@ def test_the_matrix_is_the_one_that_the_library_measures(strategy: Strategy) -> 
     columns = [np.sort(np.abs(column[column != 0.0]))[::-1] for column in matrix]
     if not isinstance(found, Alike):
         for cell, column in enumerate(matrix):
-            mine = [float(entry * found.unit()) for entry in found.column(cell).values()]
+            mine = [float(entry) for entry in found.column(cell).values()]
             assert np.allclose(np.sort(mine), np.sort(column[column != 0.0]), rtol=1e-13, atol=0.0)
 
     def has(some: list[np.ndarray], one: np.ndarray) -> bool:
         return any(len(each) == len(one) and np.allclose(each, one, rtol=1e-13) for each in some)
 
     all_kinds, sure = (
-        [np.array([float(size * found.unit()) for size in each]) for each in found.kinds(sure=sure)]
-        for sure in (False, True)
+        [np.array([float(size) for size in each]) for each in found.kinds(sure=sure)] for sure in (False, True)
     )
     assert sure
     assert all(has(columns, kind) for kind in sure)  # none is made up
-    above = np.array([float(size * found.unit()) for size in found.majorant()])
+    above = np.array([float(size) for size in found.majorant()])
     for column in columns:
         padded = np.concatenate([above, np.zeros(max(len(column) - len(above), 0))])
         assert (np.cumsum(padded)[: len(column)] >= np.cumsum(column) * (1.0 - 1e-12)).all()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from flint import arb
+from flint import arb, fmpq
 
 from lessnoise_verify.balls import between
 from lessnoise_verify.changes import RELATIONS, Moves
@@ -49,7 +49,7 @@ class Reach:
     alone: Fraction
     """Every cell by itself may change by so much."""
     paired: Fraction
-    """So much may leave any cell and enter any other."""
+    """So much may leave any cell and enter any other; 0 if that is no worse than one cell alone."""
 
     @classmethod
     def of(cls, case: Case, change: str) -> Reach:
@@ -59,17 +59,17 @@ class Reach:
             raise Refuted("counts that are moved are those of replaced individuals, not of added or removed ones.")
         if changes is None:
             total = size / 2 if moved else size
-            return cls(total, moved, total, size / 2 if case.dimension > 1 else Fraction(0))
-        square = changes.squared_norm(1)
+            return cls(total, moved, total, total if moved and case.dimension > 1 else Fraction(0))
+        square, (alone, paired) = changes.squared_norm(1), changes.alone
         total = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
         if moved and changes.side is not None:
             total = changes.side
         elif total**2 != square:
             raise NotCovered("measured tables with changes of an irrational l1 norm are not covered.")
-        return cls(total, moved, *changes.alone)
+        return cls(total, moved, alone, paired if moved or 2 * paired > alone else Fraction(0))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=4)
 def largest_power(strategy: Strategy, reach: Reach, order: int) -> tuple[Fraction, Fraction]:
     """Ends of the largest l1 norm of a move of the answers, or of the square of its l2 norm."""
     low, high = strategy.power(order)
@@ -111,7 +111,7 @@ def _largest(moves: Iterable[Moves], delta: Callable[[Moves], arb]) -> arb | Non
     return found
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=4)
 def _moves(strategy: Strategy, reach: Reach) -> tuple[list[Moves], list[Moves], bool]:
     """A few moves that are there; all corners, if they are few; and whether all of these are there."""
     kinds, columns, corners = strategy.kinds(), strategy.kinds(sure=True), []
@@ -127,7 +127,7 @@ def _moves(strategy: Strategy, reach: Reach) -> tuple[list[Moves], list[Moves], 
 
 def _highest(kinds: set[Sizes]) -> list[Sizes]:
     """Without those that another one majorizes; none if they are still too many."""
-    kept: dict[Sizes, list[int]] = {}
+    kept: dict[Sizes, list[fmpq]] = {}
     for sizes in sorted(kinds, key=lambda each: (sum(each), each), reverse=True):
         sums = list(itertools.accumulate(sizes))
         if not any(all(map(operator.ge, other + other[-1:] * len(sums), sums)) for other in kept.values()):
@@ -169,7 +169,7 @@ def _tree(noise: Fields, shape: tuple[int, ...]) -> Strategy:
     while branching**height < max(shape):
         height += 1
     nodes = sum(branching ** (len(shape) * level) for level in range(1, height + 1))
-    return Alike(shape, nodes, (1,) * height, (1,) * 2 * height)
+    return Alike(shape, nodes, [1.0] * height, [1.0] * 2 * height)
 
 
 @law("hierarchy", drawn=lambda noise, case: _tree(noise, case.shape).rows)
@@ -209,10 +209,10 @@ def measured_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     if kind == "geometric":
         rate, tail = entry.positive("rate"), entry.number("tail", 0.0, 1.0)
         entry.end()
-        whole = case.changes.whole if case.changes is not None else reach.total.denominator == 1
-        if strategy.exponent != 0 or not whole:
+        whole, kinds = reach.total.denominator == 1 if case.changes is None else case.changes.whole, strategy.kinds()
+        if not whole or any(size.q != 1 for sizes in kinds or () for size in sizes):
             raise Unreadable("noise of whole numbers is not for answers that are not whole.")
-        if len(strategy.kinds() or ()) != 1 or (tail and reach.total != 1):
+        if kinds is None or len(kinds) > 1 or (tail and reach.total != 1):
             raise NotCovered("noise of whole numbers is for columns alike, and for one row if it ends.")
         return moves_delta(strategy, reach, lambda move: geometric_moves_delta([move], rate, tail, epsilon, bits))
     power, scale = entry.number("p", 1.0, 2.0) if kind != "laplace" else Fraction(1), entry.positive("scale")
