@@ -73,7 +73,7 @@ class Reach:
 def largest_power(strategy: Strategy, reach: Reach, order: int) -> tuple[Fraction, Fraction]:
     """Ends of the largest l1 norm of a move of the answers, or of the square of its l2 norm."""
     low, high = strategy.power(order)
-    near, far = strategy.apart(order) if reach.paired else (Fraction(0), Fraction(0))
+    near, far = strategy.apart(order) if reach.moved or reach.paired else (Fraction(0), Fraction(0))
     most = max(high, far) if reach.moved else high
     return max(low * reach.alone**order, near * reach.paired**order), most * reach.total**order
 
