@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
+from lessnoise_verify.document import Fields, Refuted, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 RELATIONS = ("add/remove", "replace")
-_MOST_CELLS = 1000
-_MOST_SPLITS = 10**5
 
 
 @dataclass(frozen=True)
@@ -49,29 +48,21 @@ class Moves:
 
     def dominates(self, other: Moves) -> bool:
         """For every n, the n-th largest entry is at least that of the other."""
-        return all(self._at(n) >= other._at(n) for n in self._places(other))
+        places = self._places(other)
+        return all(self._top(n) - self._top(n - 1) >= other._top(n) - other._top(n - 1) for n in places)
 
     def _places(self, other: Moves) -> set[int]:
-        places: set[int] = set()
+        """How many entries have at least some size: between these numbers, and then from the last, sums are linear."""
+        found: set[int] = set()
         for moves in (self, other):
-            total = 0
-            for _, count in moves.sizes:
-                total += count
-                places |= {total, total + 1}
-        return places
+            found.update(itertools.accumulate(count for _, count in moves.sizes))
+        return found
 
     def _top(self, n: int) -> Fraction:
         total = Fraction(0)
         for size, count in self.sizes:
             total, n = total + min(count, n) * size, n - min(count, n)
         return total
-
-    def _at(self, n: int) -> Fraction:
-        for size, count in self.sizes:
-            if n <= count:
-                return size
-            n -= count
-        return Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -105,13 +96,15 @@ class Changes:
     def scaled(self, factor: Fraction) -> Changes:
         """Every change multiplied."""
         first, second, third = (square * factor**2 for square in self.squares)
-        top, each = (one and one.scaled(factor) for one in (self.majorant, self.dominant))
-        whole = self.whole and factor.denominator == 1
-        side, alone = self.side and self.side * factor, (self.alone[0] * factor, self.alone[1] * factor)
-        bounds = self.bounds and tuple(bound * factor for bound in self.bounds)
-        squares = (first, second, third)
-        return Changes(
-            squares, top, each, whole, self.one_sided, self.relation, side, alone, solid=self.solid, bounds=bounds
+        return replace(
+            self,
+            squares=(first, second, third),
+            majorant=self.majorant and self.majorant.scaled(factor),
+            dominant=self.dominant and self.dominant.scaled(factor),
+            whole=self.whole and factor.denominator == 1,
+            side=self.side and self.side * factor,
+            alone=(self.alone[0] * factor, self.alone[1] * factor),
+            bounds=self.bounds and tuple(bound * factor for bound in self.bounds),
         )
 
 
@@ -139,38 +132,24 @@ def ball(radius: Fraction, order: float, dimension: int) -> Changes:
 
 
 def counts(rows: int, per_cell: int | None, relation: str, dimension: int) -> Changes:
-    """At most so many rows in disjoint cells, so many of them in one cell; or as many taken from others, too."""
-    most = rows if per_cell is None else per_cell
+    """At most so many rows in disjoint cells, so many of them in one cell; or as many taken from others, too.
 
-    def packed(cells: int) -> tuple[int, int]:
-        """Sum and sum of squares of as many rows as possible in as few of these cells as possible."""
-        full, rest = divmod(rows, most)
-        full, rest = (cells, 0) if full >= cells else (full, rest)
-        return full * most + rest, full * most**2 + rest**2
-
-    sides = 1 if relation == "add/remove" else 2
-    if sides == 1:
-        first, second = packed(dimension)
-    else:  # rows that leave and rows that enter lie in different cells
-        need = min(dimension, -(-rows // most))
-        if 2 * need - dimension > _MOST_SPLITS:
-            raise NotCovered(f"{rows} rows that are replaced in {dimension} cells are not covered.")
-        splits = {need, *range(max(dimension - need, 0), need + 1)}
-        first = max(packed(one)[0] + packed(dimension - one)[0] for one in splits)
-        second = max(packed(one)[1] + packed(dimension - one)[1] for one in splits)
+    Rows that leave and rows that enter lie in different cells. With as many of them as possible in as few cells as
+    possible, the n largest entries add up to most: n are at most min(rows, n_1 most) + min(rows, n_2 most) in all,
+    n_1 + n_2 = n, which is largest if n_1 and n_2 differ by at most 1.
+    """
+    most, sides = min(rows, per_cell or rows), 1 if relation == "add/remove" else 2
     full, rest = divmod(rows, most)
     cells = min(sides * full, dimension)
     top = Moves.of([(most, cells), (rest, min(sides, dimension - cells))])
-    spread = min(sides * rows, dimension)
-    above: Moves | None = top
-    if most > 1:  # with n cells, each may get as many rows as every one of them can
-        known = spread <= min(sum(count for _, count in top.sizes), _MOST_CELLS)
-        alike = [(min(most, rows // -(-n // sides)), 1) for n in range(1, spread + 1)] if known else []
-        above = top if known and top.dominates(Moves.of(alike)) else None
-    squares = (Fraction(first**2), Fraction(second), Fraction(min(most, rows) ** 2))
-    single = Fraction(min(most, rows))
-    side, reach = Fraction(packed(dimension)[0]), (single, single if sides == 2 and dimension > 1 else Fraction(0))
-    return Changes(squares, top, above, True, sides == 1, relation, side, reach, solid=True)
+    above = top if most == 1 or cells == dimension else None  # else others have more entries that are not 0
+    single, side = Fraction(most), Fraction(min(rows, dimension * most))
+    reach = (single, single if sides == 2 and dimension > 1 else Fraction(0))
+    return Changes(_squares(top), top, above, True, sides == 1, relation, side, reach, solid=True)
+
+
+def _squares(worst: Moves) -> tuple[Fraction, Fraction, Fraction]:
+    return worst.squared_norm(1), worst.squared_norm(2), worst.squared_norm(math.inf)
 
 
 def _read_ball(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -187,29 +166,18 @@ def _read_counts(given: Fields, shape: tuple[int, ...], relation: str) -> Change
     return counts(rows, per_cell, stated, math.prod(shape))
 
 
-def _of_bounds(given: Fields, dimension: int, one_sided: bool) -> Changes:
+def _read_bounds(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
+    """All changes whose entries are at most the bounds; in a corner they have one sign."""
+    one_sided, dimension = given.text("kind") == "corner", math.prod(shape)
     if isinstance(given.take("bounds"), (int, float)):
-        bound = given.positive("bounds")
-        return _of_moves(Moves.of([(bound, dimension)]), one_sided, (bound,))
-    bounds = given.numbers("bounds")
-    if len(bounds) != dimension or min(bounds, default=0.0) <= 0.0:
-        raise Unreadable(f"{given.name}.bounds are not one positive number, or one for each of {dimension} entries.")
-    each = tuple(map(Fraction, bounds))
-    return _of_moves(Moves.of((bound, 1) for bound in each), one_sided, each)
-
-
-def _of_moves(worst: Moves, one_sided: bool = False, bounds: tuple[Fraction, ...] | None = None) -> Changes:
-    first, second, third = (worst.squared_norm(order) for order in (1, 2, math.inf))
-    solid = bounds is not None
-    return Changes((first, second, third), worst, worst, one_sided=one_sided, solid=solid, bounds=bounds)
-
-
-def _read_corner(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
-    return _of_bounds(given, math.prod(shape), one_sided=True)
-
-
-def _read_box(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
-    return _of_bounds(given, math.prod(shape), one_sided=False)
+        bounds: tuple[Fraction, ...] = (given.positive("bounds"),)
+        worst = Moves.of([(bounds[0], dimension)])
+    else:
+        bounds = tuple(map(Fraction, given.numbers("bounds")))
+        worst = Moves.of((bound, 1) for bound in bounds)
+        if len(bounds) != dimension or min(bounds) <= 0:
+            raise Unreadable(f"{given.name}.bounds are not a positive number for each of {dimension} entries.")
+    return Changes(_squares(worst), worst, worst, one_sided=one_sided, solid=True, bounds=bounds)
 
 
 def _read_listed(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -220,7 +188,7 @@ def _read_listed(given: Fields, shape: tuple[int, ...], relation: str) -> Change
     moves = [Moves.of((Fraction(entry), 1) for entry in vector) for vector in vectors]
     whole = all(entry.is_integer() for vector in vectors for entry in vector)
     one_sided = all(min(vector) >= 0.0 or max(vector) <= 0.0 for vector in vectors)
-    return _joined([_of_moves(one) for one in moves], whole, one_sided, None)
+    return _joined([Changes(_squares(one), one, one) for one in moves], whole, one_sided, None)
 
 
 def _read_scaled(given: Fields, shape: tuple[int, ...], relation: str) -> Changes:
@@ -257,8 +225,8 @@ def _above(moves: list[Moves | None], above: Callable[[Moves, Moves], bool]) -> 
 _KINDS: dict[str, Callable[[Fields, tuple[int, ...], str], Changes]] = {
     "ball": _read_ball,
     "counts": _read_counts,
-    "corner": _read_corner,
-    "box": _read_box,
+    "corner": _read_bounds,
+    "box": _read_bounds,
     "listed": _read_listed,
     "scaled": _read_scaled,
     "joined": _read_joined,

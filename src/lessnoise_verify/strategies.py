@@ -1,7 +1,7 @@
 """The matrices A that are measured, from their descriptions: norms of their columns and of differences of two columns.
 
-All entries are dyadic rationals: whole numbers times 2^exponent, so that sums and powers of them are exact. What a
-description says of its own norms is not read. Where a table is too large to list all columns, there are proved ends.
+All entries are rational, so that sums and powers of them are exact. What a description says of its own norms is not
+read. Where the columns are too many to list, there are proved ends.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from bisect import bisect_right
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from flint import arb, arb_poly, fmpz_mat
+from flint import arb, arb_mat, arb_poly, fmpq
 
 from lessnoise_verify.balls import ends, working
 from lessnoise_verify.changes import Moves
@@ -22,203 +23,182 @@ from lessnoise_verify.document import LARGEST_DIMENSION, Fields, NotCovered, Unr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Column = dict[int, int]  # row: entry; other entries are 0
-Sizes = tuple[int, ...]  # of the entries of a column, the largest first
+Column = dict[int, fmpq]  # row: entry; other entries are 0
+Sizes = tuple[fmpq, ...]  # of the entries of a column, the largest first
 Ends = tuple[Fraction, Fraction]
 
 _MOST_ENTRIES: Final = 4 * 10**6  # that are looked at
 _MOST_SIZES: Final = 10**5  # in a list of columns
 _MOST_STEPS: Final = 2 * 10**6  # through all pairs of columns
-_GRAM_CELLS, _GRAM_BITS = 1100, 400  # of the products of all columns
-_PLACES: Final = 5  # columns of which pairs are tried
+_PLACES: Final = 5  # columns that are there for certain, of which pairs are tried
 _LONGEST: Final = 10**6  # cells of a Toeplitz matrix, or values of attributes
+_ZERO: Final = fmpq(0)
 
 
 class Strategy:
     """A matrix for tables of one shape; ``rows`` numbers are measured, told apart by numbers below ``span``."""
 
-    def __init__(self, shape: tuple[int, ...], rows: int, exponent: int = 0, nonnegative: bool = True) -> None:
-        self.shape, self.rows, self.exponent, self.nonnegative = shape, rows, exponent, nonnegative
+    def __init__(self, shape: tuple[int, ...], rows: int, nonnegative: bool = True) -> None:
+        self.shape, self.rows, self.nonnegative = shape, rows, nonnegative
         self.cells, self.span = math.prod(shape), rows
 
     def column(self, cell: int) -> Column:
-        """One column, in units of 2^exponent."""
-        raise NotCovered("this strategy is no part of another one.")
+        """One column."""
+        raise NotCovered("the columns of this strategy are not known here.")
 
     def rows_of(self, cells: int) -> int:
         """How many rows are measured of a block that has only the first cells; rows of zeros are left out."""
         return self.rows if cells == self.cells else cells
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
-        """The entries of each of the first columns; of columns alike, one will do."""
+    def listed(self) -> Iterable[Iterable[fmpq]]:
+        """The entries of each column; of columns alike, one will do."""
         seen = 0
-        for cell in range(cells):
+        for cell in range(self.cells):
             entries = self.column(cell).values()
             seen += len(entries)
             if seen > _MOST_ENTRIES:
                 raise NotCovered(f"a strategy of {self.cells} cells has too many entries to be checked.")
             yield entries
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def most(self, order: int, cells: int) -> int:
-        """The largest sum of the sizes of a column's entries, or of their squares, among the first cells."""
-        return max(_power(each, order) for each in self.listed(cells))
-
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
-        """The sizes in the first columns; None if they are too many."""
+    def kinds(self, sure: bool = False) -> set[Sizes] | None:
+        """The sizes in all columns; if ``sure``, only such that are in one, and perhaps not all. None: too many."""
         found: set[Sizes] = set()
-        for each in self.listed(cells):
+        for each in self.listed():
             found.add(_sorted(each))
             if len(found) * len(next(iter(found))) > _MOST_SIZES:
                 return None
         return found
 
+    def some(self) -> list[Column]:
+        """A few columns that lie apart; none if they are too long."""
+        places = sorted({round(share / (_PLACES - 1) * (self.cells - 1)) for share in range(_PLACES)})
+        try:
+            return [self.column(place) for place in places]
+        except NotCovered:
+            return []
+
+    def pairs(self) -> list[Sizes]:
+        """A few differences of columns."""
+        return [_difference(*two) for two in itertools.combinations(self.some(), 2)]
+
     def majorant(self) -> Sizes:
         """Sizes whose n largest add up to at least as much as those of any column, for every n."""
-        most = [0]
-        for each in self.listed(self.cells):
-            sums = list(itertools.accumulate(_sorted(each))) or [0]
+        most = [_ZERO]  # of sums
+        for each in self.listed():
+            sums = list(itertools.accumulate(_sorted(each))) or [_ZERO]
             longest = max(len(most), len(sums))
             most = [max(one[min(n, len(one) - 1)] for one in (most, sums)) for n in range(longest)]
-        return _sorted(after - before for before, after in itertools.pairwise([0, *most]))
+        return _sorted(after - before for before, after in itertools.pairwise([_ZERO, *most]))
 
     def power(self, order: int) -> Ends:
         """Ends of the largest l1 norm of a column, or of the square of its l2 norm."""
-        found = self.most(order, self.cells) * self.unit(order)
+        found = _fraction(max(_power(each, order) for each in self.listed()))
         return found, found
 
-    def unit(self, order: int = 1) -> Fraction:
-        """Of an entry, or of its square."""
-        return Fraction(1, 2 ** (-order * self.exponent))
-
-    def moves(self, sizes: Sizes) -> Moves:
-        """A change of the answers, from the entries of a column."""
+    def moves(self, sizes: Sizes, factor: Fraction) -> Moves:
+        """The change of the answers by a multiple of a column."""
         _check_few(5 * len(sizes))
-        return Moves.of((size * self.unit(), 1) for size in sizes)
-
-    def _columns(self, most: int) -> list[Column] | None:
-        """All columns, if there are at most so many entries, or fewer very long ones."""
-        found: list[Column] = []
-        for cell in range(self.cells if self.cells <= _GRAM_CELLS else 0):
-            found.append(self.column(cell))
-            longest = max((abs(entry).bit_length() for entry in found[-1].values()), default=0)
-            most -= len(found[-1]) * (1 + longest // _GRAM_BITS)
-            if most < 0:
-                return None
-        return found or None
-
-    def pairs(self) -> tuple[list[Sizes], bool]:
-        """Differences of columns; and whether all are there."""
-        columns = self._columns(_MOST_STEPS // self.cells)
-        if columns is not None:
-            return list({_difference(*two) for two in itertools.combinations(columns, 2)}), True
-        places = sorted({round(share / (_PLACES - 1) * (self.cells - 1)) for share in range(_PLACES)})
-        try:
-            columns = [self.column(place) for place in places]
-        except NotCovered:  # too long
-            return [], False
-        return [_difference(*two) for two in itertools.combinations(columns, 2)], False
+        return Moves.of((_fraction(size) * factor, 1) for size in sizes)
 
     def apart(self, order: int) -> Ends:
         """Ends of the largest l1 distance of two columns, or of the square of their l2 distance."""
-        columns = self._columns(_MOST_STEPS) if order == 2 else None
-        if columns is not None:
-            found = _largest_distance(columns) * self.unit(2)
-            return found, found
-        pairs, complete = self.pairs()
-        least = max((_power(each, order) for each in pairs), default=0) * self.unit(order)
-        return least, least if complete else self.furthest(order)
+        least = max((_power(each, order) for each in self.pairs()), default=_ZERO)
+        return _fraction(least), self.furthest(order)
 
     def furthest(self, order: int) -> Fraction:
         """At least the distance: |a - b|_1 <= |a|_1 + |b|_1, |a - b|^2 <= |a|^2 + |b|^2 if nothing is negative."""
         return self.power(order)[1] * (2 if order == 1 or self.nonnegative else 4)
 
 
-def _largest_distance(columns: list[Column]) -> int:
-    """The largest |a|^2 + |b|^2 - 2 <a, b>, by the products of all columns."""
-    rows = set().union(*columns)
-    matrix = fmpz_mat([[column.get(row, 0) for row in rows] for column in columns])
-    products = (matrix * matrix.transpose()).tolist()
-    squares = [row[place] for place, row in enumerate(products)]
-    return max(
-        int(square + max(other - 2 * product for other, product in zip(squares, row, strict=True)))
-        for square, row in zip(squares, products, strict=True)
-    )
+def _power(entries: Iterable[fmpq], order: int) -> fmpq:
+    return sum((abs(entry) if order == 1 else entry * entry for entry in entries), _ZERO)
 
 
-def _power(entries: Iterable[int], order: int) -> int:
-    return sum(map(abs, entries)) if order == 1 else sum(entry * entry for entry in entries)
-
-
-def _sorted(entries: Iterable[int]) -> Sizes:
+def _sorted(entries: Iterable[fmpq]) -> Sizes:
     return tuple(sorted((abs(entry) for entry in entries if entry), reverse=True))
 
 
 def _difference(one: Column, other: Column) -> Sizes:
-    return _sorted(one.get(row, 0) - other.get(row, 0) for row in one.keys() | other.keys())
+    return _sorted(one.get(row, _ZERO) - other.get(row, _ZERO) for row in one.keys() | other.keys())
 
 
-def _shift(values: Iterable[float]) -> int:
-    """The least s >= 0 with which all values are multiples of 2^-s."""
-    return max((value.as_integer_ratio()[1].bit_length() - 1 for value in values), default=0)
+def _check_few(entries: int) -> None:
+    if entries > _MOST_SIZES:
+        raise NotCovered(f"columns of {entries} entries are not covered.")
 
 
-def _whole(value: float, shift: int) -> int:
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (shift + 1 - denominator.bit_length())
+def _exact(value: float) -> fmpq:
+    return fmpq(*value.as_integer_ratio())
 
 
-def _product(factors: Iterable[Fraction]) -> Fraction:
-    return math.prod(factors, start=Fraction(1))
+def _fraction(value: fmpq) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
 
 
 class Alike(Strategy):
     """All columns have the same sizes, and no two are further apart than ``pair``: cells, totals, tables, trees."""
 
-    def __init__(self, shape: tuple[int, ...], rows: int, each: Sizes, pair: Sizes, exponent: int = 0) -> None:
-        super().__init__(shape, rows, exponent)
-        self.each, self.pair = _sorted(each), _sorted(pair)
+    def __init__(self, shape: tuple[int, ...], rows: int, each: list[float], pair: list[float]) -> None:
+        super().__init__(shape, rows)
+        self.each, self.pair = (_sorted(map(_exact, sizes)) for sizes in (each, pair))
 
     def column(self, cell: int) -> Column:
         """Of cells or a total along an axis, which may be part of a product."""
-        return {cell % self.rows: 1} if self.each == (1,) and len(self.shape) == 1 else super().column(cell)
+        return {cell % self.rows: fmpq(1)} if self.each == (fmpq(1),) and len(self.shape) == 1 else super().column(cell)
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """One for all."""
         return [self.each]
 
-    def pairs(self) -> tuple[list[Sizes], bool]:
+    def pairs(self) -> list[Sizes]:
         """No two are further apart."""
-        return [self.pair], True
+        return [self.pair]
 
-    def apart(self, order: int) -> Ends:
+    def furthest(self, order: int) -> Fraction:
         """Exactly."""
-        found = _power(self.pair, order) * self.unit(order)
-        return found, found
+        return _fraction(_power(self.pair, order))
 
 
 class Dense(Strategy):
     """Every row of a matrix is measured."""
 
     def __init__(self, shape: tuple[int, ...], rows: int, values: list[float]) -> None:
-        super().__init__(shape, rows, -_shift(values), min(values) >= 0.0)
+        super().__init__(shape, rows, min(values) >= 0.0)
         if self.cells * rows != len(values):
             raise Unreadable("the matrix of a strategy has not a column for each cell of its table.")
         self.values = values
 
     def column(self, cell: int) -> Column:
         """One column."""
-        return {row: _whole(x, -self.exponent) for row, x in enumerate(self.values[cell :: self.cells]) if x}
+        return {row: _exact(x) for row, x in enumerate(self.values[cell :: self.cells]) if x}
+
+    def apart(self, order: int) -> Ends:
+        """In l2 by the products of all columns, |a|^2 + |b|^2 - 2 <a, b>; in l1 pair by pair, if they are few."""
+        if order == 2 and len(self.values) <= _MOST_STEPS:
+            with working(128):
+                matrix, furthest = arb_mat(self.rows, self.cells, self.values), arb(0)
+                products = (matrix.transpose() * matrix).tolist()
+                for one, row in enumerate(products):
+                    for other in range(one):
+                        furthest = furthest.max(row[one] + products[other][other] - 2 * row[other])
+                return ends(furthest)
+        if order == 1 and self.cells * sum(map(bool, self.values)) <= _MOST_STEPS:
+            pairs = itertools.combinations(map(self.column, range(self.cells)), 2)
+            most = _fraction(max((_power(_difference(*two), 1) for two in pairs), default=_ZERO))
+            return most, most
+        return super().apart(order)
 
 
 class PIdentity(Strategy):
     """Every cell times a weight, stored as runs, then the rows of a matrix of sums; nothing is negative."""
 
     def __init__(self, weights: list[float], counts: list[int], sums: list[float]) -> None:
-        self.ends, self.weights, self.sums = list(itertools.accumulate(counts)), weights, sums
+        self.ends, self.weights, self.sums = (
+            list(itertools.accumulate(counts)),
+            *([*map(_exact, x)] for x in (weights, sums)),
+        )
         cells = self.ends[-1]
-        super().__init__((cells,), cells + len(sums) // cells, -_shift([*weights, *sums]))
+        super().__init__((cells,), cells + len(sums) // cells)
         if min(weights) <= 0.0 or min(sums, default=0.0) < 0.0:
             raise Unreadable("a strategy of weighted cells and sums has negative entries.")
 
@@ -231,13 +211,11 @@ class PIdentity(Strategy):
         """One column."""
         found = {cell: self.weights[bisect_right(self.ends, cell)]}
         found |= enumerate(self.sums[cell :: self.cells], self.cells)
-        return {row: _whole(entry, -self.exponent) for row, entry in found.items() if entry}
+        return {row: entry for row, entry in found.items() if entry}
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """Without sums, one of each run."""
-        if self.sums:
-            return super().listed(cells)
-        return ([_whole(x, -self.exponent)] for x in set(self.weights[: bisect_right(self.ends, cells - 1) + 1]))
+        return super().listed() if self.sums else ([weight] for weight in set(self.weights))
 
 
 class Hats(Strategy):
@@ -247,29 +225,26 @@ class Hats(Strategy):
     before falls by as much. The first row of ``heights`` weighs each hat, the others are sums of hats.
     """
 
-    _HAT: Final = 30
-
     def __init__(self, size: int, step: int, length: Fraction, nodes: int, heights: list[float]) -> None:
         super().__init__((size,), size + nodes + len(heights) // nodes - 1)
         if nodes != -(-size // step) + 1 or min(heights) < 0.0:
             raise Unreadable("the heights of hats are not one for each node, or negative.")
-        shift, self.step, self.nodes = _shift(heights), step, nodes
-        self.heights = [[_whole(x, shift) for x in heights[at : at + nodes]] for at in range(0, len(heights), nodes)]
-        totals, self._one = [sum(column) for column in zip(*self.heights, strict=True)], 1 << (self._HAT + shift)
-        scales = []
+        self.step, self.nodes = step, nodes
+        self.heights = [[*map(_exact, heights[at : at + nodes])] for at in range(0, len(heights), nodes)]
+        totals = [sum(column, _ZERO) for column in zip(*self.heights, strict=True)]
+        self._scales: list[fmpq] = []
         for cell in range(size):
             node, before, after = self._halves(cell)
-            most = length * self._one / (self._one + before * totals[node] + after * totals[node + 1])
+            most = length / _fraction(1 + before * totals[node] + after * totals[node + 1])
             if not most < 2**1000:
                 raise NotCovered("hats of so large a length are not covered.")
-            scales.append(float(most) if Fraction(float(most)) <= most else math.nextafter(float(most), 0.0))
-        of_scales = _shift(scales)
-        self._scales, self.exponent = [_whole(scale, of_scales) for scale in scales], -of_scales - self._HAT - shift
+            near = float(most)
+            self._scales.append(_exact(near if Fraction(near) <= most else math.nextafter(near, 0.0)))
 
-    def _halves(self, cell: int) -> tuple[int, int, int]:
+    def _halves(self, cell: int) -> tuple[int, fmpq, fmpq]:
         """The node before a cell, how high its hat is and how high the next one; correctly rounded doubles."""
-        rise = round((cell % self.step + 0.5) / self.step * 2.0**self._HAT)
-        return cell // self.step, (1 << self._HAT) - rise, rise
+        rise = fmpq(round((cell % self.step + 0.5) / self.step * 2.0**30), 2**30)
+        return cell // self.step, 1 - rise, rise
 
     def rows_of(self, cells: int) -> int:
         """The cells, the hats over them, and the sums of such hats."""
@@ -279,7 +254,7 @@ class Hats(Strategy):
     def column(self, cell: int) -> Column:
         """One column."""
         (node, before, after), (own, *sums) = self._halves(cell), self.heights
-        found = {cell: self._one, self.cells + node: before * own[node], self.cells + node + 1: after * own[node + 1]}
+        found = {cell: fmpq(1), self.cells + node: before * own[node], self.cells + node + 1: after * own[node + 1]}
         under = (before * heights[node] + after * heights[node + 1] for heights in sums)
         found |= enumerate(under, self.cells + self.nodes)
         return {row: entry * self._scales[cell] for row, entry in found.items() if entry}
@@ -288,17 +263,16 @@ class Hats(Strategy):
 class Nested(Strategy):
     """``coarse`` measures the sums of blocks, ``fine`` the cells of every block; the last block may have fewer cells.
 
-    A column is one of the coarse and one of the fine strategy, one below the other. Those of the last block are the
-    first of the fine strategy.
+    A column is one of the coarse and one of the fine strategy, one below the other. All pairs of them are above all
+    columns; those with the first coarse one are there, as the first block has all its cells.
     """
 
     def __init__(self, coarse: Strategy, fine: Strategy, size: int) -> None:
-        super().__init__((size,), 0, min(coarse.exponent, fine.exponent))
+        super().__init__((size,), 0)
         self.coarse, self.fine, self.span = coarse, fine, coarse.span + coarse.cells * fine.span
-        if not (coarse.cells - 1) * fine.cells < size <= coarse.cells * fine.cells:
+        if not max((coarse.cells - 1) * fine.cells + 1, fine.cells) <= size <= coarse.cells * fine.cells:
             raise Unreadable(f"{size} cells are not {coarse.cells} blocks of {fine.cells}.")
         self.rows = self.rows_of(size)
-        self._upper, self._lower = (1 << (each.exponent - self.exponent) for each in (coarse, fine))
 
     def rows_of(self, cells: int) -> int:
         """Those of the sums, and of every block."""
@@ -309,40 +283,26 @@ class Nested(Strategy):
     def column(self, cell: int) -> Column:
         """One column."""
         block, place = divmod(cell, self.fine.cells)
-        found = {row: entry * self._upper for row, entry in self.coarse.column(block).items()}
         first = self.coarse.span + block * self.fine.span
-        return found | {first + row: entry * self._lower for row, entry in self.fine.column(place).items()}
+        return self.coarse.column(block) | {first + row: entry for row, entry in self.fine.column(place).items()}
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def most(self, order: int, cells: int) -> int:
-        """The largest coarse and the largest fine column, in the full blocks or in the last."""
-        (full, left), found = divmod(cells, self.fine.cells), []
-        upper, lower = self._upper if order == 1 else self._upper**2, self._lower if order == 1 else self._lower**2
-        if full:
-            found = [self.coarse.most(order, full) * upper + self.fine.most(order, self.fine.cells) * lower]
-        if left:
-            above = _power(self.coarse.column(full).values(), order)
-            found.append(above * upper + self.fine.most(order, left) * lower)
-        return max(found)
+    def power(self, order: int) -> Ends:
+        """Both parts add up."""
+        least = _fraction(_power(self.coarse.column(0).values(), order))
+        (_, above), (low, high) = self.coarse.power(order), self.fine.power(order)
+        return least + low, above + high
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
+    def kinds(self, sure: bool = False) -> set[Sizes] | None:
         """Every coarse column with every fine one below it."""
-        (full, left), found = divmod(cells, self.fine.cells), set()
-        parts = [(self.coarse.kinds(full), self.fine.kinds(self.fine.cells))] if full else []
-        parts += [({_sorted(self.coarse.column(full).values())}, self.fine.kinds(left))] if left else []
-        for above, below in parts:
-            if above is None or below is None or len(above) * len(below) > _MOST_SIZES // 10:
-                return None
-            found |= {self._joined(*two) for two in itertools.product(above, below)}
-        return found
+        above = {_sorted(self.coarse.column(0).values())} if sure else self.coarse.kinds()
+        below = self.fine.kinds(sure)
+        if above is None or below is None or len(above) * len(below) > _MOST_SIZES // 10:
+            return None
+        return {_sorted(one + two) for one, two in itertools.product(above, below)}
 
     def majorant(self) -> Sizes:
         """What majorizes two parts majorizes them joined."""
-        return self._joined(self.coarse.majorant(), self.fine.majorant())
-
-    def _joined(self, above: Sizes, below: Sizes) -> Sizes:
-        return _sorted([*(size * self._upper for size in above), *(size * self._lower for size in below)])
+        return _sorted(self.coarse.majorant() + self.fine.majorant())
 
 
 class Product(Strategy):
@@ -350,12 +310,12 @@ class Product(Strategy):
 
     def __init__(self, axes: list[Strategy]) -> None:
         shape, rows = tuple(axis.cells for axis in axes), math.prod(axis.rows for axis in axes)
-        super().__init__(shape, rows, sum(axis.exponent for axis in axes), all(axis.nonnegative for axis in axes))
+        super().__init__(shape, rows, all(axis.nonnegative for axis in axes))
         self.axes = axes
 
     def column(self, cell: int) -> Column:
         """One column."""
-        found, after = {0: 1}, self.cells
+        found, after = {0: fmpq(1)}, self.cells
         for axis in self.axes:
             after //= axis.cells
             own = axis.column(cell // after % axis.cells)
@@ -365,15 +325,14 @@ class Product(Strategy):
 
     def power(self, order: int) -> Ends:
         """Norms multiply."""
-        found = [axis.power(order) for axis in self.axes]
-        return _product(low for low, _ in found), _product(high for _, high in found)
+        low, high = zip(*(axis.power(order) for axis in self.axes), strict=True)
+        return math.prod(low, start=Fraction(1)), math.prod(high, start=Fraction(1))
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
+    def kinds(self, sure: bool = False) -> set[Sizes] | None:
         """All products of columns of the axes."""
-        found: set[Sizes] = {(1,)}
+        found: set[Sizes] = {(fmpq(1),)}
         for axis in self.axes:
-            own = axis.kinds(axis.cells)
+            own = axis.kinds(sure)
             if own is None or len(found) * len(own) * max(map(len, own)) * max(map(len, found)) > _MOST_SIZES:
                 return None
             found = {_sorted(a * b for a in one for b in two) for one in found for two in own}
@@ -381,7 +340,7 @@ class Product(Strategy):
 
     def majorant(self) -> Sizes:
         """What majorizes the columns of every axis majorizes their products."""
-        found: Sizes = (1,)
+        found: Sizes = (fmpq(1),)
         for axis in self.axes:
             own = axis.majorant()
             _check_few(len(own) * len(found))
@@ -389,40 +348,32 @@ class Product(Strategy):
         return found
 
 
-def _check_few(entries: int) -> None:
-    if entries > _MOST_SIZES:
-        raise NotCovered(f"columns of {entries} entries are not covered.")
-
-
 class Toeplitz(Strategy):
     """A_ij = r_i c_(i-j) t_j for i >= j; without scales r and t, these are 1."""
 
     def __init__(self, size: int, coefficients: list[float], rows: list[float], columns: list[float]) -> None:
-        self.parts, self.scaled = (coefficients, rows, columns), bool(rows or columns)
-        self.shifts = [_shift(part) for part in self.parts]
-        super().__init__((size,), size, -sum(self.shifts), min(coefficients) >= 0.0)
+        self.parts = (coefficients, rows, columns)
+        super().__init__((size,), size, min(coefficients) >= 0.0)
         if any(part and (len(part) != size or min(part) <= 0.0) for part in (rows, columns)):
             raise Unreadable("the scales of a Toeplitz matrix are not one for each cell, above 0.")
         if len(coefficients) > size or not coefficients[0]:
             raise Unreadable("a Toeplitz matrix has more coefficients than cells, or 0 for the first.")
-        self._few = not self.scaled or size * len(coefficients) <= 4 * _MOST_SIZES
 
     def column(self, cell: int) -> Column:
         """One column."""
-        (c, rows, columns), (of_c, of_r, of_t) = self.parts, self.shifts
-        t = _whole(columns[cell], of_t) if columns else 1
-        scales = (_whole(r, of_r) for r in rows[cell:]) if rows else itertools.repeat(1)
+        c, rows, columns = self.parts
+        t = _exact(columns[cell]) if columns else fmpq(1)
+        scales = map(_exact, rows[cell:]) if rows else itertools.repeat(fmpq(1))
         both = zip(c[: self.cells - cell], scales, strict=False)
-        return {cell + i: _whole(x, of_c) * r * t for i, (x, r) in enumerate(both) if x}
+        return {cell + i: _exact(x) * r * t for i, (x, r) in enumerate(both) if x}
 
-    def listed(self, cells: int) -> Iterable[Iterable[int]]:
+    def listed(self) -> Iterable[Iterable[fmpq]]:
         """Without scales, the others are beginnings of the first."""
-        return super().listed(cells) if self.scaled else [self.column(0).values()]
+        return super().listed() if any(self.parts[1:]) else [self.column(0).values()]
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
     def power(self, order: int) -> Ends:
-        """Of many columns, by a product of polynomials: coefficient n - 1 - j is sum_k |c_k|^p r_(j+k)^p."""
-        if self._few:
+        """With scales by a product of polynomials: coefficient n - 1 - j is sum_k |c_k|^p r_(j+k)^p."""
+        if not any(self.parts[1:]):
             return super().power(order)
         if self.cells > _LONGEST:
             raise NotCovered(f"a Toeplitz matrix of {self.cells} cells is too long.")
@@ -433,25 +384,13 @@ class Toeplitz(Strategy):
                 found = found.max(sums[self.cells - 1 - cell] * scale)
             return ends(found)
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
-        """All, if they are few."""
-        return super().kinds(cells) if self._few else None
-
-    def majorant(self) -> Sizes:
-        """The largest scales everywhere, if the columns are many."""
-        if self._few:
-            return super().majorant()
-        (c, *scales), (of_c, *others) = self.parts, self.shifts
-        scale = math.prod(_whole(max(part), shift) for part, shift in zip(scales, others, strict=True) if part)
-        return _sorted(_whole(x, of_c) * scale for x in c)
-
 
 class Residuals(Strategy):
     """For each set S of attributes x_(i in S) U_i x_(i not in S) 1^T, times a weight; U_i Helmert's orthonormal rows.
 
     Row k of U is (1, ..., 1, -k, 0, ..., 0)/sqrt(k (k + 1)). The scale of each row is a double, computed with at most
-    3 |S| + 1 roundings, so that an entry is off by a share of at most e = (3 |S| + 2) 2^-53.
+    3 |S| + 1 roundings, so that an entry is off by a share of at most ``off`` = (3 |S| + 2) 2^-53. Only norms are
+    known here, not the columns.
     """
 
     def __init__(self, sizes: tuple[int, ...], sets: list[tuple[int, ...]], weights: list[float]) -> None:
@@ -461,79 +400,50 @@ class Residuals(Strategy):
         # With 10^15 cells at most, no product of doubles is outside their normal range.
         if min(weights) < 1e-280 or max(weights) > 1e280 or sum(sizes) > _LONGEST:
             raise NotCovered("residual tables of so extreme weights or sizes are not covered.")
-        self.sets, self.weights, self._few = sets, weights, self.cells * self.rows <= 10 * _MOST_SIZES
-        self._scales: list[list[float]] = []
-        for each, weight in zip(sets, weights, strict=True) if self.rows <= _MOST_SIZES else ():
-            scales = [1.0]  # products of doubles in this order, each correctly rounded
-            for i in each:
-                own = [1.0 / math.sqrt(k * (k + 1.0)) for k in range(1, sizes[i])]
-                scales = [before * after for before in scales for after in own]
-            self._scales.append([weight * scale for scale in scales])
-        self.exponent = -max(map(_shift, self._scales), default=0)
+        self.sets, self.weights, self.off = sets, weights, Fraction(3 * max(map(len, sets)) + 2, 2**53)
 
-    def column(self, cell: int) -> Column:
-        """One column."""
-        return self._column([cell // math.prod(self.shape[i + 1 :]) % size for i, size in enumerate(self.shape)])
+    def _summed(self, of_set: Callable[[tuple[int, ...]], Fraction]) -> Fraction:
+        """The sum over the sets of weight^2 times a number."""
+        parts = zip(self.sets, self.weights, strict=True)
+        return sum((Fraction(weight) ** 2 * of_set(each) for each, weight in parts), Fraction(0))
 
-    def _column(self, places: list[int] | None) -> Column:
-        """Row k is 1 for the places before k, and -k for place k; without places, the largest size in every row."""
-        if not self._scales:
-            raise NotCovered(f"residual tables of {self.rows} numbers are too long for a list.")
-        entries: list[int] = []
-        for each, scales in zip(self.sets, self._scales, strict=True):
-            signs = [1]
-            for i in each:
-                rows, at = range(1, self.shape[i]), None if places is None else places[i]
-                own = [k if at is None else (k > at) - k * (k == at) for k in rows]
-                signs = [before * after for before in signs for after in own]
-            entries += [s and s * _whole(scale, -self.exponent) for s, scale in zip(signs, scales, strict=True)]
-        return {row: entry for row, entry in enumerate(entries) if entry}
-
-    @functools.lru_cache(maxsize=256)  # noqa: B019
-    def kinds(self, cells: int) -> set[Sizes] | None:
-        """All, if they are few."""
-        return super().kinds(cells) if self._few else None
-
-    def majorant(self) -> Sizes:
-        """The largest size in every row, if the columns are many."""
-        return super().majorant() if self._few else _sorted(self._column(None).values())
-
-    def _summed(self, of_set: Iterable[Ends], order: int, share: int = 1) -> Ends:
-        """The sum over the sets of weight^order times a number, with the roundings of the entries."""
-        low = high = Fraction(0)
-        for each, weight, (least, most) in zip(self.sets, self.weights, of_set, strict=True):
-            off, factor = Fraction(share * (3 * len(each) + 2), 2**53), Fraction(weight) ** order
-            low, high = low + factor * least * (1 - off) ** order, high + factor * most * (1 + off) ** order
-        return low, high
-
-    def _square(self, each: tuple[int, ...]) -> Fraction:
-        """Of the norm of a column of one set: 1 - 1/n for each attribute."""
-        return _product(1 - Fraction(1, self.shape[i]) for i in each)
+    def _product(self, each: tuple[int, ...], differing: Iterable[int] = ()) -> Fraction:
+        """Of two columns for one set, for cells that differ in these attributes: U^T U = I - 1 1^T/n."""
+        return math.prod(((i not in differing) - Fraction(1, self.shape[i]) for i in each), start=Fraction(1))
 
     def power(self, order: int) -> Ends:
-        """All columns have the same l2 norm but for rounding; the first has the largest l1 norm.
+        """All columns have the same l2 norm but for rounding, and the first has the largest l1 norm.
 
         Column c of U has the l1 norm sqrt(c/(c + 1)) + sum_(k > c) 1/sqrt(k (k + 1)). It falls with c from c = 1 on, as
         c + 1 - sqrt(c (c + 2)) < 1, and is the same for columns 0 and 1.
         """
         if order == 2:
-            return self._summed(((self._square(each),) * 2 for each in self.sets), 2)
-        with working(128):
-            norms = [ends(sum((arb(k * (k + 1)).rsqrt() for k in range(1, size)), arb(0))) for size in self.shape]
-        return self._summed(
-            ((_product(norms[i][0] for i in s), _product(norms[i][1] for i in s)) for s in self.sets), 1
-        )
+            low = high = self._summed(self._product)
+        else:
+            with working(128):
+                norms = [sum((arb(k * (k + 1)).rsqrt() for k in range(1, size)), arb(0)) for size in self.shape]
+                products = (math.prod((norms[i] for i in each), start=arb(1)) for each in self.sets)
+                low, high = ends(sum(map(operator.mul, products, self.weights), arb(0)))
+        return low * (1 - self.off) ** order, high * (1 + self.off) ** order
 
-    def furthest(self, order: int) -> Fraction:
-        """Set by set: columns have the product prod_i (d_i - 1/n_i), d_i = 1 where they agree and 0 elsewhere.
+    def apart(self, order: int) -> Ends:
+        """The square of the distance D is 2 (N^2 - product), set by set, N the norm of a column.
 
-        It is the most negative, -1/(n - 1) of the square of the norm, if they differ in the attribute of fewest values
-        alone. Roundings of both columns add at most sqrt(2) e to the distance, as that is at least sqrt(2) norms.
+        It is largest for cells that differ in one attribute of the set alone, as 1/n <= 1 - 1/n; such cells need not be
+        the same for all sets. Roundings change D <= 2 N by at most d = 2 off N, and D^2 by 2 D d + d^2 < 9 off N^2.
         """
         if order == 1:
-            return super().furthest(1)
-        apart = (1 + Fraction(1, min(self.shape[i] for i in each) - 1) if each else Fraction(0) for each in self.sets)
-        return self._summed(((2 * self._square(s) * a,) * 2 for s, a in zip(self.sets, apart, strict=True)), 2, 2)[1]
+            return super().apart(1)
+
+        def square(each: tuple[int, ...], differing: Iterable[int]) -> Fraction:
+            return 2 * (self._product(each) - self._product(each, differing))
+
+        attributes, rounding = range(len(self.shape)), 9 * self.off * self.power(2)[1]
+        subsets = itertools.chain(*(itertools.combinations(attributes, n + 1) for n in attributes))
+        tried = itertools.islice(subsets, 1 + 5000 // len(self.sets))
+        low = max(self._summed(functools.partial(square, differing=some)) for some in tried)
+        high = self._summed(lambda each: max((square(each, (i,)) for i in each), default=Fraction(0)))
+        return max(low - rounding, Fraction(0)), high + rounding
 
 
 # Reading.
@@ -590,7 +500,7 @@ def _read_matrix(given: Fields) -> Strategy:
 def _read_cells(given: Fields) -> Strategy:
     shape = read_shape(given, "table")
     cells = math.prod(shape)
-    return Alike(shape, cells, (1,), (1, 1) if cells > 1 else ())
+    return Alike(shape, cells, [1.0], [1.0, 1.0] if cells > 1 else [])
 
 
 def _read_p_identity(given: Fields) -> Strategy:
@@ -636,17 +546,15 @@ def _read_residuals(given: Fields) -> Strategy:
         _refuse(given)
     if not tables:
         return Residuals(sizes, sets, weights)
-    shift = _shift(weights)
-    whole = tuple(_whole(weight, shift) for weight in weights)
     # Two cells that differ in all attributes of several values differ in every table that has one.
-    pair = [entry for each, entry in zip(sets, whole, strict=True) for i in each[:1] if max(sizes[i] for i in each) > 1]
-    return Alike(sizes, sum(math.prod(sizes[i] for i in each) for each in sets), whole, (*pair, *pair), -shift)
+    pair = [weight for each, weight in zip(sets, weights, strict=True) if max((sizes[i] for i in each), default=1) > 1]
+    return Alike(sizes, sum(math.prod(sizes[i] for i in each) for each in sets), weights, pair * 2)
 
 
 _LINES: dict[str, Callable[[Fields], Strategy]] = {
     "matrix": _read_matrix,
     "cells": _read_cells,
-    "total": lambda given: Alike((given.whole("cells"),), 1, (1,), ()),
+    "total": lambda given: Alike((given.whole("cells"),), 1, [1.0], []),
     "p-identity": _read_p_identity,
     "hats": _read_hats,
     "nested": _read_nested,

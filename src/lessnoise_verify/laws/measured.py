@@ -7,7 +7,7 @@ at most s is taken away and at most s added, they are s (a_i - a_j) and s a_j. A
 signs of the entries of v, too, it grows from u to v if for every n the n largest sizes of v add up to at least as much:
 v *majorizes* u, which is then a mean of such reorderings of v. That holds for whole numbers as well: a unit that goes
 from a larger entry to a smaller one shifts, for a given sum of the two, one symmetric sequence that falls on both sides
-of its middle less far against another one, and the overlap of the two grows.
+of its middle less far against another one, and the overlap of the two grows. There, one must majorize all others.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from flint import arb
+from flint import arb, fmpq
 
 from lessnoise_verify.balls import between
 from lessnoise_verify.changes import RELATIONS, Moves
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
-from lessnoise_verify.laws.gaussian import gaussian_delta
+from lessnoise_verify.laws.gaussian import gaussian_delta, of_range
 from lessnoise_verify.laws.integers import geometric_moves_delta
 from lessnoise_verify.laws.laplace import laplace_moves_delta
 from lessnoise_verify.laws.registry import Case, law
 from lessnoise_verify.strategies import Alike, Sizes, Strategy, read_shape, read_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _MOST_MOVES: Final = 64  # whose delta is computed; of more, a few and one that majorizes all
-_FEW: Final = 2
-_SECONDS: Final = 8.0
+_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -50,107 +49,98 @@ class Reach:
     alone: Fraction
     """Every cell by itself may change by so much."""
     paired: Fraction
-    """So much may leave any cell and enter any other."""
+    """So much may leave any cell and enter any other; 0 if that is no worse than one cell alone."""
 
     @classmethod
     def of(cls, case: Case, change: str) -> Reach:
         """Of a case. "moved" without a set of changes: at most half of the sensitivity leaves, at most half enters."""
-        moved, sensitivity = change == "moved", case.sensitivity
+        moved, size, changes = change == "moved", case.sensitivity, case.changes
         if moved and case.relation != "replace":
             raise Refuted("counts that are moved are those of replaced individuals, not of added or removed ones.")
-        if case.changes is None:
-            half = sensitivity / 2 if case.dimension > 1 else Fraction(0)
-            return cls(half, True, sensitivity / 2, half) if moved else cls(sensitivity, False, sensitivity, half)
-        total = _root_up(case.changes.squared_norm(1))
-        if moved:
-            total = case.changes.side or total
-        return cls(total, moved, *case.changes.alone)
-
-    @property
-    def of_pairs(self) -> bool:
-        """Whether pairs of cells may be worse than every cell alone."""
-        return self.moved or 2 * self.paired > self.alone
-
-    def power(self, strategy: Strategy, order: int) -> tuple[Fraction, Fraction]:
-        """Ends of the largest l1 norm of a move of the answers, or of the square of its l2 norm."""
-        low, high = strategy.power(order)
-        near, far = strategy.apart(order) if self.of_pairs else (Fraction(0), Fraction(0))
-        most = max(high, far) if self.moved else high
-        return max(low * self.alone**order, near * self.paired**order), most * self.total**order
+        if changes is None:
+            total = size / 2 if moved else size
+            return cls(total, moved, total, total if moved and case.dimension > 1 else Fraction(0))
+        square, (alone, paired) = changes.squared_norm(1), changes.alone
+        total = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
+        if moved and changes.side is not None:
+            total = changes.side
+        elif total**2 != square:
+            raise NotCovered("measured tables with changes of an irrational l1 norm are not covered.")
+        return cls(total, moved, alone, paired if moved or 2 * paired > alone else Fraction(0))
 
 
-def _root_up(square: Fraction) -> Fraction:
-    """The square root, if it is rational; else a little more."""
-    numerator, denominator = square.numerator, square.denominator
-    root = Fraction(math.isqrt(numerator), math.isqrt(denominator))
-    if root**2 == square:
-        return root
-    shift = 2**200
-    return Fraction(math.isqrt(numerator * denominator * shift**2) + 1, denominator * shift)
+@functools.lru_cache(maxsize=4)
+def largest_power(strategy: Strategy, reach: Reach, order: int) -> tuple[Fraction, Fraction]:
+    """Ends of the largest l1 norm of a move of the answers, or of the square of its l2 norm."""
+    low, high = strategy.power(order)
+    near, far = strategy.apart(order) if reach.moved or reach.paired else (Fraction(0), Fraction(0))
+    most = max(high, far) if reach.moved else high
+    return max(low * reach.alone**order, near * reach.paired**order), most * reach.total**order
 
 
 def normal_delta(strategy: Strategy, reach: Reach, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
     """Only the l2 norm of a move counts, and delta grows with it."""
-    low, high = reach.power(strategy, 2)
-    found = gaussian_delta(high / variance, epsilon, bits)
-    return found if low == high else between(gaussian_delta(low / variance, epsilon, bits), found)
+    low, high = largest_power(strategy, reach, 2)
+    return of_range(lambda square: gaussian_delta(square / variance, epsilon, bits), low, high)
 
 
-def moves_delta(strategy: Strategy, reach: Reach, delta: Callable[[list[Moves]], arb], *, convex: bool) -> arb:
-    """Between the largest delta of moves that are there, and that of moves above all.
-
-    ``convex``: the noise is continuous, so that it is enough to have all corners; else one must majorize all.
-    """
-    kinds, (pairs, complete) = strategy.kinds(strategy.cells), strategy.pairs() if reach.of_pairs else ([], True)
-    columns = list(kinds or (_sizes(strategy, cell) for cell in {0, strategy.cells // 2, strategy.cells - 1}))
-    corners = _highest(columns + pairs if reach.moved else columns)
-    exact = reach.total == reach.alone and (not reach.moved or reach.total == reach.paired)
-    listed = kinds is not None and complete and len(corners) <= _MOST_MOVES
-    low, high = arb(0), None
-    if listed and (convex or (len(corners) == 1 and not reach.moved)):
-        found, all_done = _largest([strategy.moves(each).scaled(reach.total) for each in corners], delta)
-        low, high = found if exact else low, found if all_done else None
-        if exact and all_done:
-            return found
-    if high is None or not exact:
-        there = [strategy.moves(each).scaled(reach.alone) for each in _worst(columns) if reach.alone]
-        there += [strategy.moves(each).scaled(reach.paired) for each in _worst(pairs) if reach.paired]
-        low = low.max(_largest(there, delta)[0])
-    return between(low, delta([_majorant(strategy, reach)]) if high is None else high)
+def laplace_delta(strategy: Strategy, reach: Reach, scale: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """0 from the largest l1 norm over the scale on."""
+    if largest_power(strategy, reach, 1)[1] <= epsilon * scale:
+        return arb(0)
+    return moves_delta(strategy, reach, lambda move: laplace_moves_delta([move], scale, epsilon, bits))
 
 
-def _largest(moves: list[Moves], delta: Callable[[list[Moves]], arb]) -> tuple[arb, bool]:
-    """The largest delta of some moves, and whether there was time for all."""
+def moves_delta(strategy: Strategy, reach: Reach, delta: Callable[[Moves], arb]) -> arb:
+    """Between the largest delta of moves that are there, and that of moves above all."""
+    there, corners, exact = _moves(strategy, reach)
+    high = _largest(corners, delta) if corners else None
+    if high is not None and exact:
+        return high
+    low = _largest(there, delta)
+    return between(arb(0) if low is None else low, delta(_majorant(strategy, reach)) if high is None else high)
+
+
+def _largest(moves: Iterable[Moves], delta: Callable[[Moves], arb]) -> arb | None:
+    """The largest delta of some moves; None if there is no time for all."""
     until, found = time.monotonic() + _SECONDS, arb(0)
-    for one in moves:
+    for move in moves:
         if time.monotonic() > until:
-            return found, False
-        found = found.max(delta([one]))
-    return found, True
+            return None
+        found = found.max(delta(move))
+    return found
 
 
-def _sizes(strategy: Strategy, cell: int) -> Sizes:
-    return tuple(sorted(map(abs, strategy.column(cell).values()), reverse=True))
+@functools.lru_cache(maxsize=4)
+def _moves(strategy: Strategy, reach: Reach) -> tuple[list[Moves], list[Moves], bool]:
+    """A few moves that are there; all corners, if they are few; and whether all of these are there."""
+    kinds, columns, corners = strategy.kinds(), strategy.kinds(sure=True), []
+    exact = kinds == columns and reach.total == reach.alone
+    if kinds is not None and not reach.moved:
+        corners = [strategy.moves(sizes, reach.total) for sizes in _highest(kinds)]
+    if columns is None:
+        columns = {tuple(map(abs, column.values())) for column in strategy.some()}
+    there = [strategy.moves(sizes, reach.alone) for sizes in _worst(columns)]
+    there += [strategy.moves(sizes, reach.paired) for sizes in _worst(strategy.pairs() if reach.paired else [])]
+    return there, corners, exact
 
 
-def _highest(corners: list[Sizes]) -> list[Sizes]:
-    """Without those that another one majorizes; some of them, if they are too many."""
-    found: list[list[int]] = []
-    kept: list[Sizes] = []
-    for sizes in sorted(set(corners), key=lambda each: (sum(each), each), reverse=True):
+def _highest(kinds: set[Sizes]) -> list[Sizes]:
+    """Without those that another one majorizes; none if they are still too many."""
+    kept: dict[Sizes, list[fmpq]] = {}
+    for sizes in sorted(kinds, key=lambda each: (sum(each), each), reverse=True):
         sums = list(itertools.accumulate(sizes))
-        if not any(all(map(operator.ge, other + other[-1:] * (len(sums) - len(other)), sums)) for other in found):
-            found.append(sums)
-            kept.append(sizes)
+        if not any(all(map(operator.ge, other + other[-1:] * len(sums), sums)) for other in kept.values()):
+            kept[sizes] = sums
         if len(kept) > _MOST_MOVES:
-            break
-    return kept
+            return []
+    return list(kept)
 
 
-def _worst(corners: list[Sizes]) -> list[Sizes]:
-    """A few that are about the worst: of the largest l1 norm, and of the largest l2 norm."""
-    by_sum = sorted(corners, key=lambda each: (sum(each), each))[-1:]
-    return by_sum + sorted(corners, key=lambda each: sum(size * size for size in each))[-_FEW:]
+def _worst(columns: Iterable[Sizes]) -> list[Sizes]:
+    """The one of the largest l1 norm, and that of the largest l2 norm."""
+    known = sorted(columns)
+    return [max(known, key=norm) for norm in (sum, lambda each: sum(size * size for size in each)) if known]
 
 
 def _majorant(strategy: Strategy, reach: Reach) -> Moves:
@@ -159,19 +149,9 @@ def _majorant(strategy: Strategy, reach: Reach) -> Moves:
     Of x - y, x and y nonnegative and at most s in l1, A x - A y is at most A x where it is above 0 and A y where it is
     below, if A has no negative entries: as if both were moved in different rows. Else |A x - A y| <= |A x| + |A y|.
     """
-    above = strategy.moves(strategy.majorant()).scaled(reach.total)
-    if not reach.moved:
-        return above
-    if strategy.nonnegative:
-        return Moves.of((size, 2 * count) for size, count in above.sizes)
-    return above.scaled(Fraction(2))
-
-
-def laplace_delta(strategy: Strategy, reach: Reach, scale: Fraction, epsilon: Fraction, bits: int) -> arb:
-    """0 from the largest l1 norm over the scale on."""
-    if reach.power(strategy, 1)[1] <= epsilon * scale:
-        return arb(0)
-    return moves_delta(strategy, reach, lambda moves: laplace_moves_delta(moves, scale, epsilon, bits), convex=True)
+    apart = reach.moved and strategy.nonnegative
+    above = strategy.moves(strategy.majorant(), reach.total * (2 if reach.moved and not apart else 1))
+    return Moves.of((size, 2 * count) for size, count in above.sizes) if apart else above
 
 
 # Trees of counts (Qardaji, Yang & Li 2013).
@@ -189,7 +169,7 @@ def _tree(noise: Fields, shape: tuple[int, ...]) -> Strategy:
     while branching**height < max(shape):
         height += 1
     nodes = sum(branching ** (len(shape) * level) for level in range(1, height + 1))
-    return Alike(shape, nodes, (1,) * height, (1,) * 2 * height)
+    return Alike(shape, nodes, [1.0] * height, [1.0] * 2 * height)
 
 
 @law("hierarchy", drawn=lambda noise, case: _tree(noise, case.shape).rows)
@@ -229,14 +209,12 @@ def measured_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     if kind == "geometric":
         rate, tail = entry.positive("rate"), entry.number("tail", 0.0, 1.0)
         entry.end()
-        whole = case.changes.whole if case.changes is not None else reach.total.denominator == 1
-        if strategy.exponent != 0 or not whole:
+        whole, kinds = reach.total.denominator == 1 if case.changes is None else case.changes.whole, strategy.kinds()
+        if not whole or any(size.q != 1 for sizes in kinds or () for size in sizes):
             raise Unreadable("noise of whole numbers is not for answers that are not whole.")
-
-        def geometric(moves: list[Moves]) -> arb:
-            return geometric_moves_delta(moves, rate, tail, epsilon, bits)
-
-        return moves_delta(strategy, reach, geometric, convex=False)
+        if kinds is None or len(kinds) > 1 or (tail and reach.total != 1):
+            raise NotCovered("noise of whole numbers is for columns alike, and for one row if it ends.")
+        return moves_delta(strategy, reach, lambda move: geometric_moves_delta([move], rate, tail, epsilon, bits))
     power, scale = entry.number("p", 1.0, 2.0) if kind != "laplace" else Fraction(1), entry.positive("scale")
     entry.end()
     if power == 1:
