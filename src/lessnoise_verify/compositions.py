@@ -109,7 +109,7 @@ def _entries(part: Part) -> list[tuple[_Entry, int]]:
         found = [(_geometric(rate, Fraction(0), int(size)), count) for size, count in moves.sizes]
     elif kind == "discrete-power":
         p, scale, moves = noise.number("p"), noise.positive("scale"), integers.power_moves(noise, case)
-        found = [(_Entry(integers.power_curve(p, scale, int(size))), count) for size, count in moves.sizes]
+        found = [(_Entry(curve), count) for curve, count in integers.power_parts(p, scale, moves)]
     else:
         found = [(_Entry(Curve(_curve_of(part, 60)), fixed=kind in _FIXED), 1)]
     noise.end()

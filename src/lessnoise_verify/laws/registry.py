@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from flint import arb
 
-from lessnoise_verify.balls import probability
+from lessnoise_verify.balls import probability, time_limit
 from lessnoise_verify.document import Fields, NotCovered
 
 if TYPE_CHECKING:
     from lessnoise_verify.changes import Changes
 
 LARGEST_EPSILON: Final = 10**5
+_SECONDS: Final = 15.0  # for one delta
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
         raise NotCovered(f"noise of kind {kind[:40]!r} has no proof here.")
     if not 0 <= epsilon <= LARGEST_EPSILON:
         raise NotCovered(f"epsilon = {float(epsilon):g} is not between 0 and {LARGEST_EPSILON}.")
-    return probability(_LAWS[kind](noise, case, epsilon, bits))
+    with time_limit(_SECONDS):
+        return probability(_LAWS[kind](noise, case, epsilon, bits))
 
 
 def values_drawn(noise: Fields, case: Case) -> int:
