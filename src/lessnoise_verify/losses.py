@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PRECISION: Final = 128
-_SECONDS: Final = 12.0
+_SECONDS: Final = 10.0
 _MOST_POINTS: Final = 2**18
 _COARSE, _FINE = (2**8, 2**11), (2**12, 2**15)  # corners of a part, points of the sum
 _FARTHEST: Final = 2.0**20
@@ -97,7 +97,7 @@ class _Law:
         """Both added up, without the smallest masses at either end."""
         check_time()
         terms = (self.masses * other.masses).coeffs()
-        lost, cut = self.lost + other.lost, []
+        lost, cut = self.lost + other.lost, list[int]()
         for ordered in (terms, terms[::-1]):
             sums = itertools.accumulate(abs(term).upper() for term in ordered[:-1])
             small = list(itertools.takewhile(lambda total: total < least, sums))

@@ -150,8 +150,7 @@ def test_discrete_gaussian_vectors_against_a_sum(shift: tuple[int, ...], varianc
     dot = sum(entry * axis for entry, axis in zip(shift, axes, strict=True))
     losses = (sum(entry**2 for entry in shift) + 2 * dot) / (2 * square)
     value = float((weights * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum() / weights.sum())
-    sizes = [(entry, shift.count(entry)) for entry in set(shift)]
-    assert holds(shift_delta(sizes, Fraction(variance), Fraction(epsilon), 40), value)
+    assert holds(shift_delta(Moves.of((entry, 1) for entry in shift), Fraction(variance), Fraction(epsilon), 40), value)
 
 
 def test_deltas_fall_with_epsilon_and_grow_with_the_change() -> None:

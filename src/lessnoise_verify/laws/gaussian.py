@@ -11,7 +11,7 @@ from flint import arb, arb_mat
 from lessnoise_verify.balls import ball, between, ends, normal_tail, refined, working
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered, Unreadable, numbers
-from lessnoise_verify.laws.registry import Case, law
+from lessnoise_verify.laws.registry import Case, law, normal, squared_mu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,14 +68,32 @@ def _top_square(moves: Moves, share: Fraction, stop: bool) -> Fraction:
 
 
 @law("correlated-gaussian")
-def correlated_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+@law("matrix-gaussian")
+def normal_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+    """Of normal noise by its mu^2 alone."""
+    square = squared_mu(noise, case)
+    assert square is not None
+    return of_range(lambda size: gaussian_delta(size, epsilon, bits), *square)
+
+
+@normal("generalized-gaussian", "radial")
+def _independent(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Independent entries, each of variance scale^2/2, if p = 2 and k = M."""
+    if noise.number("p") != 2 or (noise.text("kind") == "radial" and noise.number("k") != case.dimension):
+        return None
+    square = case.sensitivity**2 if case.changes is None else case.changes.squared_norm(2)
+    return 2 * (2 * square / noise.positive("scale") ** 2,)
+
+
+@normal("correlated-gaussian")
+def _correlated(noise: Fields, case: Case) -> tuple[Fraction, Fraction]:
     """Independent normal entries of one variance, and one normal variable that is added to all of them."""
     common, own = noise.number("common_variance", 0.0), noise.positive("own_variance")
-    return of_range(lambda square: gaussian_delta(square, epsilon, bits), *one_sided_square(case, own, common))
+    return one_sided_square(case, own, common)
 
 
-@law("matrix-gaussian")
-def matrix_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+@normal("matrix-gaussian")
+def _matrix(noise: Fields, case: Case) -> tuple[Fraction, Fraction]:
     """Z = W diag(a) N diag(b) V^T: the largest mu is D/(sv_min(W diag a) sv_min(V diag b)) in a Frobenius ball.
 
     Other sets have a change of the largest norm, too, but perhaps only in directions where the noise is larger.
@@ -85,8 +103,7 @@ def matrix_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> 
         raise Unreadable(f"{noise.name} is for matrices of {rows} x {columns} entries, not of shape {case.shape}.")
     square = case.sensitivity**2 if case.changes is None else case.changes.squared_norm(2)
     weakest = high_1 * high_2 if case.changes is None else top_1 * top_2
-    low, high = square / weakest, square / (low_1 * low_2)
-    return of_range(lambda size: gaussian_delta(size, epsilon, bits), low, high)
+    return square / weakest, square / (low_1 * low_2)
 
 
 def _side(noise: Fields, side: str) -> tuple[int, Fraction, Fraction, Fraction]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MOST_TERMS: Final = 2 * 10**5
-_MOST_MOVES: Final = 100
 _TABLE: Final = 20000
 _LOWEST: Final = 10**5  # e^-this is as good as 0
 
@@ -38,6 +37,23 @@ _LOWEST: Final = 10**5  # e^-this is as good as 0
 def largest_change(value: Fraction) -> int:
     """The whole number that a sensitivity, or its square, allows: one that is just below the next means that one."""
     return math.floor(value + min(value / 100, Fraction(1, 4)))
+
+
+def _largest(x: arb, change: int, high: int, loss: Callable[[int], arb], survival: Callable[[int], arb]) -> arb:
+    """The largest S(k) - e^x S(k + s), at the first k whose loss is above x >= 0, or its neighbours; at most ``high``.
+
+    Where a loss is too close to x to tell, it makes no difference.
+    """
+    low = -change  # where the loss is -E(s)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if loss(middle) > x else (middle, high)
+    while not loss(low) <= x:
+        low -= 1
+        if high - low > 4:
+            return arb(0).union(arb(1))
+    values = [survival(k) - x.exp() * survival(k + change) for k in range(low + 1, high + 1)]
+    return functools.reduce(arb.max, values, arb(0))
 
 
 # Geometric noise.
@@ -51,22 +67,18 @@ def geometric(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     diagonals x + y and x - y of two entries a diamond of the lattice is, for each parity, a product of intervals.
     """
     rate, tail, moves = geometric_case(noise, case)
-    if moves is not None:
-        return geometric_moves_delta([moves], rate, tail, epsilon, bits)
-    assert case.changes is not None
-    first, third = (Moves.of([(math.isqrt(math.floor(case.changes.squared_norm(n))), 1)]) for n in (1, math.inf))
-    return between(*(geometric_moves_delta([one], rate, tail, epsilon, bits) for one in (third, first)))
+    return geometric_moves_delta([moves], rate, tail, epsilon, bits)
 
 
-def geometric_case(noise: Fields, case: Case) -> tuple[Fraction, Fraction, Moves | None]:
-    """The rate, the tail, and the worst change, if there is one."""
+def geometric_case(noise: Fields, case: Case) -> tuple[Fraction, Fraction, Moves]:
+    """The rate, the tail, and the worst change."""
     rate, tail = noise.positive("rate", 700.0), noise.number("tail", 0.0, 1.0) if "tail" in noise else Fraction(0)
     noise.take("tail", None)
     if case.changes is None:
         return rate, tail, Moves.of([(largest_change(case.sensitivity), 1)])
     moves = case.changes.dominant if tail else case.changes.majorant
-    if not case.changes.whole or (tail and moves is None):
-        raise NotCovered("geometric noise is for whole changes, with a tail only if one is above all others.")
+    if not case.changes.whole or moves is None:
+        raise NotCovered("geometric noise is for sets of whole changes with one that is above all others.")
     return rate, tail, moves
 
 
@@ -74,11 +86,8 @@ def geometric_moves_delta(moves: list[Moves], rate: Fraction, tail: Fraction, ep
     """The largest delta over several changes by whole numbers, for independent geometric noise on each entry."""
     if any(size.denominator > 1 for one in moves for size, _ in one.sizes):
         raise NotCovered("geometric noise is for changes by whole numbers.")
-    kept = worst(moves, Moves.dominates if tail else Moves.majorizes)
-    if len(kept) > _MOST_MOVES:
-        raise NotCovered(f"{len(kept)} different changes under geometric noise are too many.")
     found = arb(0)
-    for one in kept:
+    for one in worst(moves, Moves.dominates if tail else Moves.majorizes):
         check_time()
         if tail and one.sizes:
             found = found.max(_ended_delta(one, rate, tail, epsilon, bits))
@@ -95,16 +104,10 @@ def geometric_curve(rate: Fraction, change: int) -> Curve:
         below = (-ball(rate) * max(k, 1 - k)).exp() / (1 + ball(-rate).exp())
         return below if k > 0 else 1 - below
 
-    def delta(x: arb) -> arb:
-        # The loss rate (s + 2 k) of -s <= k <= 0 is above x from this k on, or its neighbour's.
-        guess = (x / ball(rate) - change) / 2
-        if not guess.rad() < 0.25:
-            return arb(0).union(arb(1))
-        middle = min(_whole(guess.mid().floor()) + 1, 0)
-        near = [max(middle + step, -change) for step in (-1, 0, 1) if middle + step <= 0]
-        return functools.reduce(arb.max, [survival(k) - x.exp() * survival(k + change) for k in near], arb(0))
+    def loss(k: int) -> arb:
+        return ball(rate) * (abs(k + change) - abs(k))
 
-    return Curve(delta, rate)
+    return Curve(lambda x: _largest(x, change, 0, loss, survival), rate)
 
 
 def _geometric_delta(moves: Moves, rate: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -281,25 +284,17 @@ class PowerSums:
         return f[0] / 2 - sum((arb.bernoulli(2 * j) / (2 * j) * f[2 * j - 1] for j in range(1, order)), arb(0))
 
     def delta(self, x: arb, change: int) -> arb:
-        """The largest S(k) - e^x S(k + s), near the first k whose loss is above x >= 0."""
+        """One entry that changes by this, at a loss x >= 0."""
 
         def loss(k: int) -> arb:
             return self.exponent(k + change) - self.exponent(k)
 
-        low, high = -change, 1
+        high = 1
         while not loss(high) > x:
             if self.exponent(high) > _LOWEST:  # S(k) <= e^-E(k) for k >= 0, and nothing before this k counts
                 return arb(0).union((-self.exponent(high)).exp()) if loss(high) <= x else arb(0).union(arb(1))
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if loss(middle) > x else (middle, high)
-        while not loss(low) <= x:  # too close to tell; there it makes no difference
-            low -= 1
-            if high - low > 4:
-                return arb(0).union(arb(1))
-        values = [self.survival(k) - x.exp() * self.survival(k + change) for k in range(low + 1, high + 1)]
-        return functools.reduce(arb.max, values, arb(0))
+            high *= 2
+        return _largest(x, change, high, loss, self.survival)
 
 
 def _whole(value: arb) -> int:
@@ -428,8 +423,6 @@ def _convolved(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fracti
     """The law of v.Y itself, from entries cut at some reach."""
     sums = PowerSums(Fraction(2), ball(1 / (2 * variance)))
     reach = _above((2 * ball(variance) * ctx.prec).sqrt()) + 1
-    if reach * sum(size * count for size, count in sizes) > _MOST_TERMS:
-        raise NotCovered("the discrete Gaussian is too wide to be convolved.")
     single = [(-sums.exponent(k)).exp() / sums.total for k in range(-reach, reach + 1)]
     product, lost, first = arb_poly([1]), arb(0), 0
     for size, count in sizes:
@@ -455,17 +448,23 @@ def _worst_shift(variance: Fraction, budget: int, dimension: int, epsilon: Fract
     elif dimension >= budget and budget <= 10**6 and accurate(ripple, 1):
         shifts += [Moves.of([(g, budget // g**2)]) for g in range(1, 1001) if budget % g**2 == 0]
     elif dimension > 1:
-        bounds, long, left = [arb(1), _concentrated(variance, budget, epsilon)], [], budget
+        bounds = [arb(1), _concentrated(variance, budget, epsilon)]
         if accurate(ripple, 1):
             bounds.append(_smoothed(variance, budget, epsilon) * ripple)
-            while left and len(long) < dimension:  # one of about the largest length
-                long.append((math.isqrt(left), 1))
-                left -= math.isqrt(left) ** 2
-            shifts.append(Moves.of(long))
+            shifts.append(_long_shift(budget, dimension))
     found = functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in shifts])
     if not bounds:
         return found
     return between(found.lower(), functools.reduce(arb.min, [bound.upper() for bound in bounds]).max(found.lower()))
+
+
+def _long_shift(budget: int, dimension: int) -> Moves:
+    """About the longest: most in one entry, then most of the rest, and so on."""
+    entries: list[tuple[int, int]] = []
+    while budget and len(entries) < dimension:
+        entries.append((math.isqrt(budget), 1))
+        budget -= entries[-1][0] ** 2
+    return Moves.of(entries)
 
 
 def maximal_shifts(budget: int, dimension: int) -> Iterator[tuple[int, ...]]:

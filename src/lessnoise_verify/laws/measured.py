@@ -26,10 +26,10 @@ from flint import arb
 from lessnoise_verify.balls import between
 from lessnoise_verify.changes import RELATIONS, Moves
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
-from lessnoise_verify.laws.gaussian import gaussian_delta
+from lessnoise_verify.laws.gaussian import normal_delta
 from lessnoise_verify.laws.integers import geometric_moves_delta
 from lessnoise_verify.laws.laplace import laplace_moves_delta
-from lessnoise_verify.laws.registry import Case, law
+from lessnoise_verify.laws.registry import Case, law, normal
 from lessnoise_verify.strategies import Alike, Sizes, Strategy, read_shape, read_strategy
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class Reach:
         most = max(high, far) if self.moved else high
         return max(low * self.alone**order, near * self.paired**order), most * self.total**order
 
+    def squared_mu(self, strategy: Strategy, variance: Fraction) -> tuple[Fraction, Fraction]:
+        """Ends of mu^2 under normal noise: only the l2 norm of a move counts."""
+        low, high = self.power(strategy, 2)
+        return low / variance, high / variance
+
 
 def _root_up(square: Fraction) -> Fraction:
     """The square root, if it is rational; else a little more."""
@@ -87,13 +92,6 @@ def _root_up(square: Fraction) -> Fraction:
         return root
     shift = 2**200
     return Fraction(math.isqrt(numerator * denominator * shift**2) + 1, denominator * shift)
-
-
-def normal_delta(strategy: Strategy, reach: Reach, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
-    """Only the l2 norm of a move counts, and delta grows with it."""
-    low, high = reach.power(strategy, 2)
-    found = gaussian_delta(high / variance, epsilon, bits)
-    return found if low == high else between(gaussian_delta(low / variance, epsilon, bits), found)
 
 
 def moves_delta(strategy: Strategy, reach: Reach, delta: Callable[[list[Moves]], arb], *, convex: bool) -> arb:
@@ -192,16 +190,27 @@ def _tree(noise: Fields, shape: tuple[int, ...]) -> Strategy:
     return Alike(shape, nodes, (1,) * height, (1,) * 2 * height)
 
 
+def _tree_reach(noise: Fields, case: Case) -> Reach:
+    if noise.choice("neighbours", *RELATIONS) != case.relation:
+        raise Refuted(f"the tree of counts is not made for {case.relation}.")
+    return Reach.of(case, noise.choice("change", "any", "moved"))
+
+
+@normal("hierarchy")
+def hierarchy_square(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Normal noise of one standard deviation in every node."""
+    tree, reach, scale = _tree(noise, case.shape), _tree_reach(noise, case), noise.positive("scale")
+    normal_noise = noise.choice("noise", "laplace", "gaussian") == "gaussian"
+    return reach.squared_mu(tree, scale**2) if normal_noise else None
+
+
 @law("hierarchy", drawn=lambda noise, case: _tree(noise, case.shape).rows)
 def hierarchy_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """Laplace or normal noise of one scale, or standard deviation, in every node."""
-    kind, scale = noise.choice("noise", "laplace", "gaussian"), noise.positive("scale")
-    if noise.choice("neighbours", *RELATIONS) != case.relation:
-        raise Refuted(f"the tree of counts is not made for {case.relation}.")
-    tree, reach = _tree(noise, case.shape), Reach.of(case, noise.choice("change", "any", "moved"))
-    if kind == "laplace":
-        return laplace_delta(tree, reach, scale, epsilon, bits)
-    return normal_delta(tree, reach, scale**2, epsilon, bits)
+    if hierarchy_square(noise, case) is not None:
+        return normal_delta(noise, case, epsilon, bits)
+    tree, reach, scale = _tree(noise, case.shape), _tree_reach(noise, case), noise.positive("scale")
+    return laplace_delta(tree, reach, scale, epsilon, bits)
 
 
 # Any strategy.
@@ -220,9 +229,23 @@ def _strategy(noise: Fields, shape: tuple[int, ...]) -> Strategy:
     return found
 
 
+@normal("measured")
+def measured_square(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Normal noise on every answer, of density proportional to exp(-(x/scale)^2)."""
+    strategy, entry = _strategy(noise, case.shape), noise.fields("noise")
+    reach = Reach.of(case, noise.choice("change", "any", "moved"))
+    if entry.text("kind") != "generalized-gaussian" or entry.number("p", 1.0, 2.0) != 2:
+        return None
+    scale = entry.positive("scale")
+    entry.end()
+    return reach.squared_mu(strategy, scale**2 / 2)
+
+
 @law("measured", drawn=lambda noise, case: _strategy(noise, case.shape).rows)
 def measured_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """Laplace, normal or geometric noise on every answer."""
+    if measured_square(noise, case) is not None:
+        return normal_delta(noise, case, epsilon, bits)
     strategy, entry = _strategy(noise, case.shape), noise.fields("noise")
     reach = Reach.of(case, noise.choice("change", "any", "moved"))
     kind = entry.choice("kind", "laplace", "generalized-gaussian", "geometric")
@@ -241,6 +264,4 @@ def measured_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     entry.end()
     if power == 1:
         return laplace_delta(strategy, reach, scale, epsilon, bits)
-    if power == 2:  # the density is proportional to exp(-(x/scale)^2)
-        return normal_delta(strategy, reach, scale**2 / 2, epsilon, bits)
     raise NotCovered(f"noise with p = {float(power):g} on measured answers has no proof here.")

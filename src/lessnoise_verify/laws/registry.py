@@ -41,6 +41,8 @@ class Case:
 Curve = Callable[[Fields, Case, Fraction, int], arb]
 _LAWS: dict[str, Curve] = {}
 _DRAWN: dict[str, Callable[[Fields, Case], int]] = {}
+Square = Callable[[Fields, Case], tuple[Fraction, Fraction] | None]
+_SQUARES: dict[str, Square] = {}
 
 
 def law(kind: str, drawn: Callable[[Fields, Case], int] | None = None) -> Callable[[Curve], Curve]:
@@ -58,6 +60,22 @@ def law(kind: str, drawn: Callable[[Fields, Case], int] | None = None) -> Callab
         return curve
 
     return register
+
+
+def normal(*kinds: str) -> Callable[[Square], Square]:
+    """Register a function that says between which numbers the largest mu^2 lies; None if the noise is not normal."""
+
+    def register(square: Square) -> Square:
+        _SQUARES.update(dict.fromkeys(kinds, square))
+        return square
+
+    return register
+
+
+def squared_mu(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Ends of the mu^2 of normal noise: its curve is that of two unit normals mu apart."""
+    kind = noise.text("kind")
+    return _SQUARES[kind](noise, case) if kind in _SQUARES else None
 
 
 def delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
