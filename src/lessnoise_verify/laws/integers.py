@@ -378,42 +378,48 @@ def gaussian_case(noise: Fields, case: Case) -> tuple[Fraction, int]:
 
 
 def shift_delta(moves: Moves, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
-    """One change v = g v', v' without a common divisor, n = |v'|^2: what counts of the noise is Z' = v'.Y.
-
-    P(Z' = z) is proportional to e^(-z^2/(2 n sigma^2)) T(z), where T sums e^(-|y|^2/(2 sigma^2)) over a translate of
-    the integer vectors orthogonal to v'. By Poisson's formula T is constant within factors 1 +- eta (see _ripple).
-    Without T it is one entry of parameter n sigma^2 that changes by g n.
-    """
+    """One change v = g v', v' without a common divisor, n = |v'|^2: by g and n, or from the law of v.Y itself."""
     check_time()
     sizes = [(int(size), count) for size, count in moves.sizes]
     if not sizes:
         return arb(0)
     divisor = math.gcd(*(size for size, _ in sizes))
     norm = sum((size // divisor) ** 2 * count for size, count in sizes)
-    ripple = arb(1) if norm == 1 else _ripple(variance, norm)
-    width = ball(variance).sqrt() * 50 * sum(size * count for size, count in sizes)
-    if not accurate(ripple, bits) and width < _MOST_TERMS:
+    width = (ball(variance).sqrt() * 50 + 2) * sum(size * count for size, count in sizes)
+    if not accurate(_ripple(variance, norm), bits) and width < _MOST_TERMS:
         return refined(lambda: _convolved(sizes, variance, epsilon), bits, most=1024)
+    return _line_delta(divisor, norm, variance, epsilon, bits)
+
+
+def _line_delta(divisor: int, norm: int, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """Holds the delta of every change with these g and n: what counts of the noise is Z' = v'.Y.
+
+    P(Z' = z) is proportional to e^(-z^2/(2 n sigma^2)) T(z), where T sums e^(-|y|^2/(2 sigma^2)) over a translate of
+    the integer vectors orthogonal to v'. By Poisson's formula T is constant within factors 1 +- eta (see _ripple).
+    Without T it is one entry of parameter n sigma^2 that changes by g n.
+    """
 
     def line() -> arb:
         return PowerSums(Fraction(2), ball(1 / (2 * norm * variance))).delta(ball(epsilon), divisor * norm)
 
-    return probability(refined(line, bits, most=512) * ripple)
+    return probability(refined(line, bits, most=512) * _ripple(variance, norm))
 
 
 def _ripple(variance: Fraction, norm: int) -> arb:
-    """From (1 - eta)/(1 + eta) to (1 + eta)/(1 - eta).
+    """From (1 - eta)/(1 + eta) to (1 + eta)/(1 - eta); one entry alone has eta = 0.
 
     1 + eta is the sum of e^(-c |m|^2) over the dual lattice, c = 2 pi^2 sigma^2: at most the product of the sums
     theta(c/B_j) of e^(-c i^2/B_j) over the integers i, for a basis with orthogonal lengths sqrt(B_j). That of vectors
     in the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: their sum
     is largest for one B_j = n and all others 1. And theta(a) - 1 <= 2.2 e^-a for a >= 1.
     """
+    if norm == 1:
+        return arb(1)
     with working(128):
         c = 2 * arb.pi() ** 2 * ball(variance)
         if not c >= norm:
             return arb.nan()  # nothing is known
-        eta = (ball(Fraction(11, 5)) * ((-c / norm).exp() + max(norm - 2, 0) * (-c).exp())).expm1().upper()
+        eta = (ball(Fraction(11, 5)) * ((-c / norm).exp() + (norm - 2) * (-c).exp())).expm1().upper()
         if not eta < 0.9:
             return arb.nan()
         return ((1 - eta) / (1 + eta)).union((1 + eta) / (1 - eta))
@@ -437,25 +443,28 @@ def _convolved(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fracti
 
 
 def _worst_shift(variance: Fraction, budget: int, dimension: int, epsilon: Fraction, bits: int) -> arb:
-    """The worst of all whole changes of squared length up to the budget.
+    """The worst of all whole changes of squared length up to the budget N.
 
-    As delta grows with every entry, only those count of which none can grow; in as many dimensions as the budget,
-    those that spend all of it, each (g, ..., g) by its g and n = N/g^2.
+    As delta grows with every entry, only those count of which none can grow. They are few if N is small. Else some are
+    below all, and bounds are above; in N dimensions all of it is spent, so that g^2 n = N.
     """
-    shifts, bounds, ripple = [Moves.of([(math.isqrt(budget), 1)])], [], _ripple(variance, max(budget, 1))
+    alone = Moves.of([(math.isqrt(budget), 1)])
+    if dimension == 1:
+        return shift_delta(alone, variance, epsilon, bits)
     if budget <= 32:
         shifts = [Moves.of((entry, 1) for entry in shift) for shift in maximal_shifts(budget, dimension)]
-    elif dimension >= budget and budget <= 10**6 and accurate(ripple, 1):
-        shifts += [Moves.of([(g, budget // g**2)]) for g in range(1, 1001) if budget % g**2 == 0]
-    elif dimension > 1:
-        bounds = [arb(1), _concentrated(variance, budget, epsilon)]
-        if accurate(ripple, 1):
-            bounds.append(_smoothed(variance, budget, epsilon) * ripple)
-            shifts.append(_long_shift(budget, dimension))
-    found = functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in shifts])
-    if not bounds:
-        return found
-    return between(found.lower(), functools.reduce(arb.min, [bound.upper() for bound in bounds]).max(found.lower()))
+        return functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in shifts])
+    shifts, bounds = [alone], [arb(1), _concentrated(variance, budget, epsilon)]
+    ripple = _ripple(variance, budget)
+    if accurate(ripple, 1) and dimension >= budget and budget <= 10**6:
+        pairs = [(g, budget // g**2) for g in range(1, 1001) if budget % g**2 == 0]
+        shifts += [Moves.of([pair]) for pair in pairs]
+        bounds.append(functools.reduce(arb.max, [_line_delta(*pair, variance, epsilon, bits) for pair in pairs]))
+    elif accurate(ripple, 1):
+        shifts.append(_long_shift(budget, dimension))
+        bounds.append(_smoothed(variance, budget, epsilon) * ripple)
+    low = functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits).lower() for one in shifts])
+    return between(low, functools.reduce(arb.min, [bound.upper() for bound in bounds]).max(low))
 
 
 def _long_shift(budget: int, dimension: int) -> Moves:
