@@ -188,12 +188,14 @@ def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction
 
     More than ``rare`` losses +-b have at most the probability binomial(n, rare + 1) (P(K) + x)^(rare + 1).
     """
+    if count > _MOST_TERMS:
+        raise NotCovered(f"{count} entries under geometric noise with a tail are too many.")
     one, rare, rest = Ended(rate, tail), -1, arb(1)
     while rare < count and not rest < one.last * arb(2) ** -(bits + 8):
         rare += 1
         rest = arb(count).bin(rare + 1) * (one.step + one.last) ** (rare + 1)
-        if max(rare, 1) ** 2 * count > _MOST_TERMS:
-            raise NotCovered(f"{count} entries under geometric noise with a tail are too many.")
+        if rare**2 * count > _MOST_TERMS:
+            break
     found = 1 - (1 - one.last) ** count + arb(0).union(rest.upper())
     beyond, down = (one.step / one.last).log(), ball(-rate).exp()
     for above, below in ((i, j) for i in range(rare + 1) for j in range(rare + 1 - i)):
