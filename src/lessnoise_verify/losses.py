@@ -102,7 +102,7 @@ class _Law:
             sums = itertools.accumulate(abs(term).upper() for term in ordered[:-1])
             small = list(itertools.takewhile(lambda total: total < least, sums))
             lost, cut = lost + (small[-1] if small else 0), [*cut, len(small)]
-        kept = arb_poly(terms[cut[0] : len(terms) - cut[1]] or terms[:1])
+        kept = arb_poly(terms[cut[0] : max(len(terms) - cut[1], 0)])
         return _Law(kept, self.first + other.first + cut[0], lost)
 
     def power(self, count: int, least: float) -> _Law:
