@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
+from contextvars import ContextVar
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,27 @@ if TYPE_CHECKING:
 
 HIGHEST_PRECISION = 4096  # bits
 _LARGEST_EXPONENT = 10**5
+_UNTIL: ContextVar[float] = ContextVar("until", default=math.inf)
+
+
+class TooSlow(NotCovered):
+    """There is no time left."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """All inside ends after so many seconds, or after those of a limit outside, at the next :func:`check_time`."""
+    token = _UNTIL.set(min(_UNTIL.get(), time.process_time() + seconds))
+    try:
+        yield
+    finally:
+        _UNTIL.reset(token)
+
+
+def check_time() -> None:
+    """Give up if the time is over."""
+    if time.process_time() > _UNTIL.get():
+        raise TooSlow("a proof takes too long here.")
 
 
 @contextlib.contextmanager

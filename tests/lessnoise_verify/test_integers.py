@@ -7,24 +7,23 @@ import json
 import math
 import random
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from flint import arb
 
 import lessnoise as ln
-from lessnoise_verify.balls import ends
+from lessnoise_verify.balls import TooSlow, ends, time_limit
 from lessnoise_verify.certificate import Mechanism
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.compositions import Part, composed_delta
 from lessnoise_verify.document import Fields, NotProved
-from lessnoise_verify.laws.integers import geometric_moves_delta, shift_delta
+from lessnoise_verify.laws.gaussian import gaussian_delta
+from lessnoise_verify.laws.integers import ended_curve, geometric_moves_delta, shift_delta
 from lessnoise_verify.laws.laplace import laplace_moves_delta
 from lessnoise_verify.losses import composed, gaussian_curve, laplace_curve
-
-if TYPE_CHECKING:
-    from flint import arb
 
 
 def described(noise: dict[str, Any], sensitivity: float = 1.0, shape: tuple[int, ...] = (1,), **more: Any) -> Mechanism:
@@ -55,7 +54,7 @@ def brute_force(weights: dict[int, mpmath.mpf], change: int, epsilon: float) -> 
 # Laplace noise.
 
 
-@pytest.mark.parametrize(("sizes", "epsilon"), [([1.0, 1.0], 0.7), ([0.5, 1.5], 1.1), ([2.0, 0.125], 0.0)])
+@pytest.mark.parametrize(("sizes", "epsilon"), [([1.0, 1.0], 0.7), ([2.0, 0.125], 0.0)])
 def test_laplace_entries_against_quadrature(sizes: list[float], epsilon: float) -> None:
     def overlap(left: list[float], used: float) -> mpmath.mpf:
         """The mean of (1 - e^(eps - losses))_+ over the losses that are left."""
@@ -97,14 +96,14 @@ def test_one_entry_is_the_worst_of_an_l1_ball() -> None:
 # Integers.
 
 
-@pytest.mark.parametrize(("rate", "change", "epsilon"), [(0.5, 1, 0.2), (0.25, 7, 0.9), (1.5, 3, 0.0), (0.01, 40, 0.3)])
+@pytest.mark.parametrize(("rate", "change", "epsilon"), [(0.25, 7, 0.9), (1.5, 3, 0.0), (0.05, 40, 0.3)])
 def test_geometric_against_a_sum(rate: float, change: int, epsilon: float) -> None:
-    weights = {k: mpmath.exp(-rate * abs(k)) for k in range(-6000, 6001)}
+    weights = {k: mpmath.exp(-rate * abs(k)) for k in range(-1500, 1501)}
     found = described({"kind": "geometric", "rate": rate, "tail": 0.0}, float(change)).delta(Fraction(epsilon))
     assert holds(found, brute_force(weights, change, epsilon))
 
 
-@pytest.mark.parametrize(("rate", "tail"), [(1.0, 1e-6), (0.3, 1e-3), (2.0, 0.2), (0.05, 1e-12)])
+@pytest.mark.parametrize(("rate", "tail"), [(0.3, 1e-3), (2.0, 0.2), (0.1, 1e-12)])
 def test_the_integer_optimum_against_a_sum(rate: float, tail: float) -> None:
     law = ln.geometric(epsilon=rate, delta=0.1, shape=1).law.__class__(rate, tail)
     with mpmath.workdps(40):
@@ -150,8 +149,18 @@ def test_discrete_gaussian_vectors_against_a_sum(shift: tuple[int, ...], varianc
     dot = sum(entry * axis for entry, axis in zip(shift, axes, strict=True))
     losses = (sum(entry**2 for entry in shift) + 2 * dot) / (2 * square)
     value = float((weights * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum() / weights.sum())
-    sizes = [(entry, shift.count(entry)) for entry in set(shift)]
-    assert holds(shift_delta(sizes, Fraction(variance), Fraction(epsilon), 40), value)
+    assert holds(shift_delta(Moves.of((entry, 1) for entry in shift), Fraction(variance), Fraction(epsilon), 40), value)
+
+
+@pytest.mark.parametrize(("variance", "epsilon"), [(16, 4), (8, 6)])
+def test_all_changes_of_one_length_are_covered(variance: int, epsilon: int) -> None:
+    """Their deltas differ: (5, 4) is worse than 41 ones at first, and better for less noise."""
+    noise = {"kind": "discrete-gaussian", "numerator": variance, "denominator": 1}
+    _, high = ends(described(noise, math.sqrt(41), (50,)).delta(Fraction(epsilon)))
+    shifts = [[(5, 1), (4, 1)], [(6, 1), (2, 1), (1, 1)], [(1, 41)], [(2, 10), (1, 1)]]
+    deltas = [shift_delta(Moves.of(one), Fraction(variance), Fraction(epsilon), 40) for one in shifts]
+    assert all(ends(one)[1] <= high for one in deltas)
+    assert (deltas[0] > deltas[2]) == (variance == 16)
 
 
 def test_deltas_fall_with_epsilon_and_grow_with_the_change() -> None:
@@ -171,7 +180,7 @@ def test_deltas_fall_with_epsilon_and_grow_with_the_change() -> None:
 def test_the_library_agrees_on_random_mechanisms() -> None:
     rng = random.Random(7)
     inside = []
-    for _ in range(14):
+    for _ in range(8):
         epsilon, delta = 10 ** rng.uniform(-3, 1.3), 10 ** rng.uniform(-100, -1)
         at = epsilon * rng.choice([0.5, 0.9, 1.0, 1.2])
         mechanisms = [
@@ -205,8 +214,13 @@ def test_the_lattice_encloses_closed_forms() -> None:
     assert found.rad() < found.mid() * 1e-4
     whole = gaussian_curve(Fraction(1)).delta
     found = composed([(gaussian_curve(Fraction(1, 9)), 9)], Fraction(3))
-    assert found.overlaps(whole(found * 0 + 3))
+    assert found.contains(whole(arb(3)))
     assert found.rad() < found.mid() * 1e-3
+    # The end of the noise, in both parts.
+    ended = geometric_moves_delta([Moves.of([(1, 3)])], Fraction(1), Fraction(1, 100), Fraction(2), 40)
+    found = composed([(ended_curve(Fraction(1), Fraction(1, 100)), 3)], Fraction(2))
+    assert found.contains(ended)
+    assert found.rad() < found.mid() * 1e-2
 
 
 def test_compositions_overlap_with_the_library() -> None:
@@ -219,8 +233,8 @@ def test_compositions_overlap_with_the_library() -> None:
         (counts.repeat(50), 5.0, 1e-12),
         (ended.repeat(50), 5.0, 1e-10),
         (ln.compose(normal, laplace.repeat(4)), 2.0, 1e-3),
+        (ln.compose(laplace, counts), 0.6, 1e-3),
         (laplace.subsample(0.1), 0.02, 1e-10),
-        (laplace.subsample(0.5).repeat(5), 0.5, 0.1),
     ]
     for composition, epsilon, width in cases:
         found, known = composed_delta(parts_of(composition), Fraction(epsilon), 40), composition.delta(epsilon)
@@ -228,6 +242,33 @@ def test_compositions_overlap_with_the_library() -> None:
         assert low <= Fraction(known.upper), composition
         assert Fraction(known.lower) <= high, composition
         assert high - low <= high * Fraction(width), composition
+
+
+def test_normal_noise_of_all_kinds_adds_up() -> None:
+    """Each by its own mu, found from its own delta at 0, erf(mu/sqrt(8))."""
+    tree = {"kind": "hierarchy", "shape": [4], "branching": 2, "noise": "gaussian", "scale": 3.0}
+    sides: dict[str, Any] = {"row_basis": None, "column_basis": None}
+    for side, deviation in (("row", 2.0), ("column", 1.5)):
+        sides[f"{side}_deviations"] = {"values": [deviation], "counts": [2]}
+    mechanisms = [
+        described({"kind": "radial", "k": 3.0, "p": 2.0, "scale": 4.0}, 2.0, (3,)),
+        described({"kind": "generalized-gaussian", "p": 2.0, "scale": 5.0}, 1.0, (7,)),
+        described({"kind": "correlated-gaussian", "common_variance": 1.0, "own_variance": 9.0}, 1.0, (3,)),
+        described({"kind": "matrix-gaussian", **sides}, 1.0, (2, 2)),
+        described(tree | {"neighbours": "add/remove", "change": "any"}, 1.0, (4,)),
+    ]
+    square = 0.0
+    with mpmath.workdps(30):
+        for one in mechanisms:
+            middle = mpmath.mpf(str(float(one.delta(Fraction(0)).mid())))
+            square += float(mpmath.erfinv(middle)) ** 2 * 8
+    parts = [Part(one.noise, one.case, Fraction(1), 2) for one in mechanisms]
+    assert holds(composed_delta(parts, Fraction(1), 40), float(gaussian_delta(Fraction(2 * square), Fraction(1), 40)))
+
+
+def test_a_lattice_that_takes_too_long_gives_up() -> None:
+    with time_limit(0.02), pytest.raises(TooSlow):
+        composed([(gaussian_curve(Fraction(1, 9)), 9)], Fraction(3))
 
 
 def test_samples_of_counts_against_all_outcomes() -> None:
@@ -277,7 +318,7 @@ def test_pure_parts_lose_nothing_beyond_their_sum() -> None:
         {"kind": "discrete-gaussian", "numerator": 1.5, "denominator": 1},
     ],
 )
-@pytest.mark.parametrize("sensitivity", [5e-324, 1.0, 1e15, 1e308])
+@pytest.mark.parametrize("sensitivity", [5e-324, 1.0, 1e308])
 @pytest.mark.parametrize(("dimension", "epsilon"), [(1, 0), (10**15, 1)])
 def test_hostile_parameters_end_quickly(
     noise: dict[str, Any], sensitivity: float, dimension: int, epsilon: int

@@ -10,7 +10,7 @@ from flint import arb, arb_mat
 
 from lessnoise_verify.balls import ball, between, ends, normal_tail, refined, working
 from lessnoise_verify.document import Fields, NotCovered, Unreadable, numbers
-from lessnoise_verify.laws.registry import Case, law
+from lessnoise_verify.laws.registry import Case, law, normal, squared_mu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,22 +59,39 @@ def one_sided_square(case: Case, own: Fraction, common: Fraction) -> tuple[Fract
 
 
 @law("correlated-gaussian")
-def correlated_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+@law("matrix-gaussian")
+def normal_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+    """Of normal noise by its mu^2 alone."""
+    square = squared_mu(noise, case)
+    assert square is not None
+    return of_range(lambda size: gaussian_delta(size, epsilon, bits), *square)
+
+
+@normal("generalized-gaussian", "radial")
+def _independent(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Independent entries, each of variance scale^2/2, if p = 2 and k = M."""
+    if noise.number("p") != 2 or (noise.text("kind") == "radial" and noise.number("k") != case.dimension):
+        return None
+    square = case.sensitivity**2 if case.changes is None else case.changes.squared_norm(2)
+    return 2 * (2 * square / noise.positive("scale") ** 2,)
+
+
+@normal("correlated-gaussian")
+def _correlated(noise: Fields, case: Case) -> tuple[Fraction, Fraction]:
     """Independent normal entries of one variance, and one normal variable that is added to all of them."""
     common, own = noise.number("common_variance", 0.0), noise.positive("own_variance")
-    return of_range(lambda square: gaussian_delta(square, epsilon, bits), *one_sided_square(case, own, common))
+    return one_sided_square(case, own, common)
 
 
-@law("matrix-gaussian")
-def matrix_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
+@normal("matrix-gaussian")
+def _matrix(noise: Fields, case: Case) -> tuple[Fraction, Fraction]:
     """Z = W diag(a) N diag(b) V^T: the largest mu is D/(sv_min(W diag a) sv_min(V diag b)) in a Frobenius ball."""
     (rows, low_1, high_1), (columns, low_2, high_2) = (_side(noise, side) for side in ("row", "column"))
     if case.shape != (rows, columns):
         raise Unreadable(f"{noise.name} is for matrices of {rows} x {columns} entries, not of shape {case.shape}.")
     if case.changes is not None:
         raise NotCovered("Gaussian noise of a matrix is for changes in a Frobenius ball, not for other sets.")
-    low, high = case.sensitivity**2 / (high_1 * high_2), case.sensitivity**2 / (low_1 * low_2)
-    return of_range(lambda square: gaussian_delta(square, epsilon, bits), low, high)
+    return case.sensitivity**2 / (high_1 * high_2), case.sensitivity**2 / (low_1 * low_2)
 
 
 def _side(noise: Fields, side: str) -> tuple[int, Fraction, Fraction]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from flint import arb, arb_poly, arb_series, ctx
 
-from lessnoise_verify.balls import accurate, ball, between, probability, refined, working
+from lessnoise_verify.balls import accurate, ball, between, check_time, probability, refined, working
 from lessnoise_verify.changes import Moves
 from lessnoise_verify.document import Fields, NotCovered
 from lessnoise_verify.laws.gaussian import gaussian_delta
@@ -27,18 +27,33 @@ from lessnoise_verify.laws.registry import Case, law
 from lessnoise_verify.losses import Curve, composed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _MOST_TERMS: Final = 2 * 10**5
-_MOST_MOVES: Final = 100
-_MOST_SHIFTS: Final = 300
-_SEVERAL, _TABLE = 16, 20000
+_TABLE: Final = 20000
 _LOWEST: Final = 10**5  # e^-this is as good as 0
 
 
 def largest_change(value: Fraction) -> int:
     """The whole number that a sensitivity, or its square, allows: one that is just below the next means that one."""
     return math.floor(value + min(value / 100, Fraction(1, 4)))
+
+
+def _largest(x: arb, change: int, high: int, loss: Callable[[int], arb], survival: Callable[[int], arb]) -> arb:
+    """The largest S(k) - e^x S(k + s), at the first k whose loss is above x >= 0, or its neighbours; at most ``high``.
+
+    Where a loss is too close to x to tell, it makes no difference.
+    """
+    low = -change  # where the loss is -E(s)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if loss(middle) > x else (middle, high)
+    while not loss(low) <= x:
+        low -= 1
+        if high - low > 4:
+            return arb(0).union(arb(1))
+    values = [survival(k) - x.exp() * survival(k + change) for k in range(low + 1, high + 1)]
+    return functools.reduce(arb.max, values, arb(0))
 
 
 # Geometric noise.
@@ -52,23 +67,18 @@ def geometric(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     diagonals x + y and x - y of two entries a diamond of the lattice is, for each parity, a product of intervals.
     """
     rate, tail, moves = geometric_case(noise, case)
-    if moves is not None:
-        return geometric_moves_delta([moves], rate, tail, epsilon, bits)
-    assert case.changes is not None
-    first, third = (math.isqrt(math.floor(case.changes.squared_norm(order))) for order in (1, math.inf))
-    inside, above = (geometric_moves_delta([Moves.of([(n, 1)])], rate, tail, epsilon, bits) for n in (third, first))
-    return between(inside, above)
+    return geometric_moves_delta([moves], rate, tail, epsilon, bits)
 
 
-def geometric_case(noise: Fields, case: Case) -> tuple[Fraction, Fraction, Moves | None]:
-    """The rate, the tail, and the worst change, if there is one."""
+def geometric_case(noise: Fields, case: Case) -> tuple[Fraction, Fraction, Moves]:
+    """The rate, the tail, and the worst change."""
     rate, tail = noise.positive("rate", 700.0), noise.number("tail", 0.0, 1.0) if "tail" in noise else Fraction(0)
     noise.take("tail", None)
     if case.changes is None:
         return rate, tail, Moves.of([(largest_change(case.sensitivity), 1)])
     moves = case.changes.dominant if tail else case.changes.majorant
-    if not case.changes.whole or (tail and moves is None):
-        raise NotCovered("geometric noise is for whole changes, with a tail only if one is above all others.")
+    if not case.changes.whole or moves is None:
+        raise NotCovered("geometric noise is for sets of whole changes with one that is above all others.")
     return rate, tail, moves
 
 
@@ -76,16 +86,13 @@ def geometric_moves_delta(moves: list[Moves], rate: Fraction, tail: Fraction, ep
     """The largest delta over several changes by whole numbers, for independent geometric noise on each entry."""
     if any(size.denominator > 1 for one in moves for size, _ in one.sizes):
         raise NotCovered("geometric noise is for changes by whole numbers.")
-    kept = worst(moves, Moves.dominates if tail else Moves.majorizes)
-    if len(kept) > _MOST_MOVES:
-        raise NotCovered(f"{len(kept)} different changes under geometric noise are too many.")
     found = arb(0)
-    for one in kept:
-        sizes = [(int(size), count) for size, count in one.sizes]
-        if tail:
-            found = found.max(_ended_delta(sizes, rate, tail, epsilon, bits))
-        elif sum(size * count for size, count in sizes) * rate > epsilon:
-            found = found.max(_geometric_delta(sizes, rate, epsilon, bits))
+    for one in worst(moves, Moves.dominates if tail else Moves.majorizes):
+        check_time()
+        if tail and one.sizes:
+            found = found.max(_ended_delta(one, rate, tail, epsilon, bits))
+        elif one.squared_norm(1) * rate**2 > epsilon**2:
+            found = found.max(_geometric_delta(one, rate, epsilon, bits))
     return found
 
 
@@ -97,76 +104,39 @@ def geometric_curve(rate: Fraction, change: int) -> Curve:
         below = (-ball(rate) * max(k, 1 - k)).exp() / (1 + ball(-rate).exp())
         return below if k > 0 else 1 - below
 
-    def delta(x: arb) -> arb:
-        # The loss rate (s + 2 k) of -s <= k <= 0 is above x from this k on, or its neighbour's.
-        guess = (x / ball(rate) - change) / 2
-        if not guess.rad() < 0.25:
-            return arb(0).union(arb(1))
-        middle = min(_whole(guess.mid().floor()) + 1, 0)
-        near = [max(middle + step, -change) for step in (-1, 0, 1) if middle + step <= 0]
-        return functools.reduce(arb.max, [survival(k) - x.exp() * survival(k + change) for k in near], arb(0))
+    def loss(k: int) -> arb:
+        return ball(rate) * (abs(k + change) - abs(k))
 
-    return Curve(delta, rate)
+    return Curve(lambda x: _largest(x, change, 0, loss, survival), rate)
 
 
-def _geometric_delta(sizes: list[tuple[int, int]], rate: Fraction, epsilon: Fraction, bits: int) -> arb:
-    """Several entries lose multiples of the rate: their laws are multiplied as polynomials."""
-    if sizes[0][1] == 1 and len(sizes) == 1:
-        return refined(lambda: geometric_curve(rate, sizes[0][0]).delta(ball(epsilon)), bits)
-    if len(sizes) == 1 and sizes[0][0] == 1:
-        return refined(lambda: _tosses(sizes[0][1], rate, epsilon), bits, most=1024)
+def _geometric_delta(moves: Moves, rate: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """Entries lose multiples of the rate: their laws are multiplied as polynomials."""
+    sizes = [(int(size), count) for size, count in moves.sizes]
     total = sum(size * count for size, count in sizes)
+    if sizes == [(total, 1)]:
+        return refined(lambda: geometric_curve(rate, total).delta(ball(epsilon)), bits)
     if total > _MOST_TERMS // 4:
         raise NotCovered(f"geometric noise against changes that add up to {total} in many entries is not covered.")
 
     def summed() -> arb:
-        product = arb_poly([1])
+        product, r = arb_poly([1]), ball(-rate).exp()
         for size, count in sizes:
-            product *= geometric_losses(rate, size) ** count
-        return lattice_delta(product, -total, rate, epsilon)
+            # The losses s - 2 j, in units of the rate, have tanh(rate/2) r^j, and both ends what is left.
+            masses = [arb(0)] * (2 * size + 1)
+            masses[2:-1:2] = [(1 - r) / (1 + r) * r ** (size - j) for j in range(1, size)]
+            masses[0], masses[-1] = r**size / (1 + r), 1 / (1 + r)
+            product *= arb_poly(masses) ** count
+        return _lattice_delta(product, -total, rate, epsilon)
 
     return refined(summed, bits, most=1024)
 
 
-def geometric_losses(rate: Fraction, change: int) -> arb_poly:
-    """Probabilities of the losses -s, ..., s times the rate: tanh(rate/2) r^j for s - 2 j, and both ends."""
-    r = ball(-rate).exp()
-    masses = [arb(0)] * (2 * change + 1)
-    for j in range(1, change):
-        masses[2 * (change - j)] = (1 - r) / (1 + r) * ball(-rate * j).exp()
-    masses[0], masses[-1] = ball(-rate * change).exp() / (1 + r), 1 / (1 + r)
-    return arb_poly(masses)
-
-
-def lattice_delta(masses: arb_poly, first: int, step: Fraction, epsilon: Fraction) -> arb:
-    """The sum of p (1 - e^(eps - x)) over losses x > eps."""
-    found = arb(0)
+def _lattice_delta(masses: arb_poly, first: int, step: Fraction, epsilon: Fraction) -> arb:
+    """The sum of p (1 - e^(eps - x)) over losses x > eps, which are multiples of the step from the first on."""
     start = max(math.floor(epsilon / step) + 1, first)
-    for k, mass in enumerate(masses.coeffs()[start - first :], start):
-        found += mass * -ball(epsilon - k * step).expm1()
-    return found
-
-
-def _tosses(count: int, rate: Fraction, epsilon: Fraction) -> arb:
-    """B of n losses are the rate, with p = 1/(1 + r), and the others minus the rate: a binomial sum.
-
-    From its largest term on, terms fall at least as the ratio of the last two; the rest is a geometric series.
-    """
-    r = ball(-rate).exp()
-    found, b = arb(0), max(math.floor((epsilon / rate + count) / 2) + 1, 0)
-    top, low = ball(Fraction(count + 1)), ball(Fraction(b + 1))
-    mass = (top.lgamma() - low.lgamma() - (top - b).lgamma() - count * r.log1p() - ball(rate * (count - b))).exp()
-    for _ in range(_MOST_TERMS):
-        found += mass * -ball(epsilon - rate * (2 * b - count)).expm1()
-        if b == count:
-            return found
-        ratio = ball(Fraction(count - b, b + 1)) / r
-        mass, b = mass * ratio, b + 1
-        if ratio < 1:
-            rest = mass / (1 - ratio)
-            if rest < found * arb(2) ** -ctx.prec:
-                return found + arb(0).union(rest)
-    raise NotCovered(f"{count} entries under geometric noise are too many.")
+    places = enumerate(masses.coeffs()[start - first :], start)
+    return sum((mass * -ball(epsilon - k * step).expm1() for k, mass in places), arb(0))
 
 
 # Geometric noise that ends.
@@ -178,42 +148,39 @@ class Ended:
     def __init__(self, rate: Fraction, tail: Fraction) -> None:
         r, d = ball(-rate).exp(), ball(tail)
         with working(max(ctx.prec, 512)):  # r^K >= t is x >= 0; the sampler takes K from 60 decimal digits
-            steps = -(ball(tail) * (1 + ball(-rate).exp()) / (1 - ball(-rate).exp() * (1 - 2 * ball(tail)))).log()
-            steps = steps / ball(rate)
-            low, high = steps * (1 - ball(Fraction(2, 10**40))), steps * (1 - ball(Fraction(1, 2 * 10**40)))
-            low, high = low.floor(), high.floor()
-            if not (low.is_exact() and high.is_exact() and low == high) and not high < 1:
+            ratio = ball(-rate).exp()
+            steps = -(ball(tail) * (1 + ratio) / (1 - ratio * (1 - 2 * ball(tail)))).log() / ball(rate)
+            low, high = ((steps * (1 - ball(Fraction(k, 2 * 10**40)))).max(arb(0)).floor() for k in (4, 1))
+            if not (low.is_exact() and high.is_exact() and low == high):
                 raise NotCovered("the end of the noise lies too close to a whole number.")
-            self.reach = max(_whole(high), 0) if high >= 1 else 0
-        end = ball(-rate * self.reach).exp()
+        end = ball(-rate * _whole(low)).exp()
         total = 1 + 2 * (1 - end) * r / (1 - r)
         self.last = ((end - d * total) / ((1 / r - 1) * total + 2 * end)).max(arb(0))
         self.step = d + (1 / r - 1) * self.last  # P(K)
         self.inner = self.step * (1 - end) / ((1 - r) * end)  # e^(a (K - k)) P(K), k = 0, ..., K - 1
 
-    def delta(self, rate: Fraction, x: arb) -> arb:
-        """Moved by 1: the end, the step to it, and all between."""
-        inner = self.inner * (-(x - ball(rate)).expm1()).max(arb(0))
-        return self.last + (self.step - x.exp() * self.last).max(arb(0)) + inner
-
 
 def ended_curve(rate: Fraction, tail: Fraction) -> Curve:
-    """One entry that changes by 1, as a part of more."""
+    """One entry that changes by 1: the end, the step to it, and all between."""
     law_at = functools.cache(lambda precision: Ended(rate, tail))
-    return Curve(lambda x: law_at(ctx.prec).delta(rate, x), rate, infinite=lambda: law_at(ctx.prec).last)
+
+    def delta(x: arb) -> arb:
+        one = law_at(ctx.prec)
+        inner = one.inner * (-(x - ball(rate)).expm1()).max(arb(0))
+        return one.last + (one.step - x.exp() * one.last).max(arb(0)) + inner
+
+    return Curve(delta, rate, infinite=lambda: law_at(ctx.prec).last)
 
 
-def _ended_delta(sizes: list[tuple[int, int]], rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
-    if not sizes:
-        return arb(0)
-    if len(sizes) > 1 or sizes[0][0] != 1:
+def _ended_delta(moves: Moves, rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
+    if len(moves.sizes) > 1 or moves.sizes[0][0] != 1:
         raise NotCovered("geometric noise with a tail is for entries that change by 1.")
-    count = sizes[0][1]
-    if count == 1 and epsilon == rate:
+    count = moves.sizes[0][1]
+    if count > 1:
+        return refined(lambda: _several_ended(count, rate, tail, epsilon, bits), bits, most=512)
+    if epsilon == rate:
         return ball(tail)  # d - x at the step and x at the end
-    if count == 1:
-        return refined(lambda: Ended(rate, tail).delta(rate, ball(epsilon)), bits)
-    return refined(lambda: _several_ended(count, rate, tail, epsilon, bits), bits, most=512)
+    return refined(lambda: ended_curve(rate, tail).delta(ball(epsilon)), bits)
 
 
 def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -221,14 +188,14 @@ def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction
 
     More than ``rare`` losses +-b have at most the probability binomial(n, rare + 1) (P(K) + x)^(rare + 1).
     """
+    if count > _MOST_TERMS:
+        raise NotCovered(f"{count} entries under geometric noise with a tail are too many.")
     one, rare, rest = Ended(rate, tail), -1, arb(1)
     while rare < count and not rest < one.last * arb(2) ** -(bits + 8):
         rare += 1
         rest = arb(count).bin(rare + 1) * (one.step + one.last) ** (rare + 1)
         if rare**2 * count > _MOST_TERMS:
             break
-    if count > _MOST_TERMS:
-        raise NotCovered(f"{count} entries under geometric noise with a tail are too many.")
     found = 1 - (1 - one.last) ** count + arb(0).union(rest.upper())
     beyond, down = (one.step / one.last).log(), ball(-rate).exp()
     for above, below in ((i, j) for i in range(rare + 1) for j in range(rare + 1 - i)):
@@ -250,12 +217,14 @@ def _several_ended(count: int, rate: Fraction, tail: Fraction, epsilon: Fraction
 class PowerSums:
     """Sums of f(k) = e^(-c k^p) over k >= n, for the precision that it is made with."""
 
-    def __init__(self, p: Fraction, c: arb) -> None:
-        self.p, self.c, self.precision = p, c, ctx.prec
+    def __init__(self, p: Fraction, c: arb, *, tabulated: bool = False) -> None:
+        self.p, self.c, self.bits = p, c, ctx.prec
         self.whole = (1 / ball(p) + 1).gamma() * c ** (-1 / ball(p))  # the integral of f from 0 on
-        self._from = functools.cache(self._sum)
-        self._table: list[arb] = []
-        self._calls: list[int] = []
+        self._known: dict[int, arb] = {}
+        last, kept = (self._reach(arb(n * self.bits)) for n in (4, 3))
+        if tabulated and last <= _TABLE:  # each sum is the next and one term
+            terms = [self._rest(last), *((-self.exponent(k)).exp() for k in range(last - 1, -1, -1))]
+            self._known = dict(enumerate(list(itertools.accumulate(terms))[: last - kept : -1]))
         self.total = 2 * self._from(0) - 1
 
     def exponent(self, k: int) -> arb:
@@ -267,26 +236,21 @@ class PowerSums:
         """S(k) = P(K >= k)."""
         return self._from(k) / self.total if k >= 0 else 1 - self._from(1 - k) / self.total
 
+    def _from(self, start: int) -> arb:
+        if start not in self._known:
+            check_time()
+            self._known[start] = self._sum(start)
+        return self._known[start]
+
     def _sum(self, start: int) -> arb:
         """One by one, or with the formula of Euler and Maclaurin from ``first`` to ``last``.
 
         As p >= 1, E(last + j) >= E(last) + E(j): beyond ``last`` there is at most f(last) (1 + the integral of f).
         """
-        bits = self.precision
-        if len(self._calls) == _SEVERAL:
-            self._tabulate()
-        self._calls.append(start)
-        if start < len(self._table):
-            return self._table[start]
-        last = self._reach(self.exponent(start) + bits)
-        rest = self._rest(last)
-        if last - start <= 40 * bits:
-            return sum(((-self.exponent(k)).exp() for k in range(start, last)), rest)
-        order = bits // 7 + 8
-        first = max(start, 4 * order)
-        found = sum(((-self.exponent(k)).exp() for k in range(start, first)), rest)
-        integral = self._integral(first) - self._integral(last)
-        return found + integral + self._corrections(first, last, order, integral)
+        last, order = self._reach(self.exponent(start) + self.bits), self.bits // 7 + 8
+        first = last if last - start <= 40 * self.bits else max(start, 4 * order)
+        found = sum(((-self.exponent(k)).exp() for k in range(start, first)), self._rest(last))
+        return found if first == last else found + self._smooth(first, last, order)
 
     def _reach(self, exponent: arb) -> int:
         """A k with E(k) at least this."""
@@ -295,29 +259,23 @@ class PowerSums:
     def _rest(self, last: int) -> arb:
         return arb(0).union((-self.exponent(last)).exp() * (1 + self.whole))
 
-    def _tabulate(self) -> None:
-        """All sums up to E(k) = 3 bits, if they are not too many: each is the next and one term."""
-        last, kept = self._reach(arb(4 * self.precision)), self._reach(arb(3 * self.precision))
-        if last <= _TABLE:
-            terms = [self._rest(last), *((-self.exponent(k)).exp() for k in range(last - 1, -1, -1))]
-            self._table = list(itertools.accumulate(terms))[::-1][:kept]
-
-    def _integral(self, k: int) -> arb:
-        """Of f from k on, Gamma(1/p, c k^p)/(p c^(1/p))."""
-        return self.exponent(k).gamma_upper(1 / ball(self.p)) * self.c ** (-1 / ball(self.p)) / ball(self.p)
-
-    def _corrections(self, first: int, last: int, order: int, integral: arb) -> arb:
-        """Half of both ends and the derivatives there, B_2j/(2j)! f^(2j-1), and the remainder.
+    def _smooth(self, first: int, last: int, m: int) -> arb:
+        """The integral, half of both ends, the derivatives there, B_2j/(2j)! f^(2j-1) for j < m, and the remainder.
 
         That is at most 4/(2 pi)^2m times the integral of |f^(2m)|.
         On a disc of radius r <= first/2 about x, |E(z) - E(x)| is at most r c p (3 last/2)^(p-1), so by Cauchy
         |f^(2m)(x)| <= (2m)! r^-2m f(x) times e to the power of that.
         """
-        steep = self.c * ball(self.p) * ball(Fraction(3 * last, 2)) ** ball(self.p - 1)
-        radius = ball(Fraction(first, 2)).min(ball(Fraction(order, 8)) / steep).lower()
-        error = 4 * arb(2 * order).fac() / (2 * arb.pi() * radius) ** (2 * order) * integral * (radius * steep).exp()
-        found = self._derivatives(first, order) - self._derivatives(last, order)
-        return found + error.upper() * arb(0, 1)
+        p, c = ball(self.p), self.c
+        integral = self._integral(first) - self._integral(last)
+        steep = c * p * ball(Fraction(3 * last, 2)) ** (p - 1)
+        radius = ball(Fraction(first, 2)).min(ball(Fraction(m, 8)) / steep).lower()
+        error = 4 * arb(2 * m).fac() / (2 * arb.pi() * radius) ** (2 * m) * integral * (radius * steep).exp()
+        return integral + self._derivatives(first, m) - self._derivatives(last, m) + error.upper() * arb(0, 1)
+
+    def _integral(self, k: int) -> arb:
+        """Of f from k on, Gamma(1/p, c k^p)/(p c^(1/p))."""
+        return self.exponent(k).gamma_upper(1 / ball(self.p)) * self.c ** (-1 / ball(self.p)) / ball(self.p)
 
     def _derivatives(self, k: int, order: int) -> arb:
         before, ctx.cap = ctx.cap, 2 * order
@@ -328,25 +286,17 @@ class PowerSums:
         return f[0] / 2 - sum((arb.bernoulli(2 * j) / (2 * j) * f[2 * j - 1] for j in range(1, order)), arb(0))
 
     def delta(self, x: arb, change: int) -> arb:
-        """The largest S(k) - e^x S(k + s), near the first k whose loss is above x >= 0."""
+        """One entry that changes by this, at a loss x >= 0."""
 
         def loss(k: int) -> arb:
             return self.exponent(k + change) - self.exponent(k)
 
-        low, high = -change, 1
+        high = 1
         while not loss(high) > x:
             if self.exponent(high) > _LOWEST:  # S(k) <= e^-E(k) for k >= 0, and nothing before this k counts
                 return arb(0).union((-self.exponent(high)).exp()) if loss(high) <= x else arb(0).union(arb(1))
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if loss(middle) > x else (middle, high)
-        while not loss(low) <= x:  # too close to tell; there it makes no difference
-            low -= 1
-            if high - low > 4:
-                return arb(0).union(arb(1))
-        values = [self.survival(k) - x.exp() * self.survival(k + change) for k in range(low + 1, high + 1)]
-        return functools.reduce(arb.max, values, arb(0))
+            high *= 2
+        return _largest(x, change, high, loss, self.survival)
 
 
 def _whole(value: arb) -> int:
@@ -364,9 +314,9 @@ def _above(value: arb) -> int:
     return _whole(top.ceil())
 
 
-def power_curve(p: Fraction, scale: Fraction, change: int) -> Curve:
-    """One entry of noise with E(k) = |k/scale|^p that changes by this."""
-    sums = functools.cache(lambda precision: PowerSums(p, ball(scale) ** -ball(p)))
+def power_curve(p: Fraction, c: Callable[[], arb], change: int) -> Curve:
+    """One entry of noise with E(k) = c |k|^p that changes by this."""
+    sums = functools.cache(lambda precision: PowerSums(p, c(), tabulated=True))
     return Curve(lambda x: sums(ctx.prec).delta(x, change))
 
 
@@ -388,15 +338,19 @@ def discrete_power(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     p, scale, moves = noise.number("p", 1.0, 2.0), noise.positive("scale"), power_moves(noise, case)
     if p == 1:
         return geometric_moves_delta([moves], 1 / scale, Fraction(0), epsilon, bits)
-    sizes = [(int(size), count) for size, count in moves.sizes]
     if p == 2:
-        return shift_delta(sizes, scale**2 / 2, epsilon, bits)
-    if not sizes:
+        return shift_delta(moves, scale**2 / 2, epsilon, bits)
+    if not moves.sizes:
         return arb(0)
-    if len(sizes) == 1 and sizes[0][1] == 1:
-        curve = power_curve(p, scale, sizes[0][0])
-        return refined(lambda: curve.delta(ball(epsilon)), bits, most=512)
-    return composed([(power_curve(p, scale, size), count) for size, count in sizes], epsilon)
+    if moves.squared_norm(1) == moves.squared_norm(math.inf):
+        size = int(moves.sizes[0][0])
+        return refined(lambda: PowerSums(p, ball(scale) ** -ball(p)).delta(ball(epsilon), size), bits, most=512)
+    return composed(power_parts(p, scale, moves), epsilon)
+
+
+def power_parts(p: Fraction, scale: Fraction, moves: Moves) -> list[tuple[Curve, int]]:
+    """The curves of all entries."""
+    return [(power_curve(p, lambda: ball(scale) ** -ball(p), int(size)), count) for size, count in moves.sizes]
 
 
 # The discrete Gaussian.
@@ -405,63 +359,69 @@ def discrete_power(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
 @law("discrete-gaussian")
 def discrete_gaussian(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """P(k) proportional to e^(-k^2/(2 sigma^2)) for each entry, against all whole changes of an l2 ball."""
+    variance, budget = gaussian_case(noise, case)
+    found = _worst_shift(variance, budget, case.dimension, epsilon, bits)
+    changes = case.changes
+    if changes is None:
+        return found
+    members = [Moves.of([(math.isqrt(math.floor(changes.squared_norm(math.inf))), 1)])]
+    members += [one for one in (changes.dominant, changes.majorant) if one is not None and changes.whole]
+    inside = functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in members])
+    return between(inside.min(found), found)
+
+
+def gaussian_case(noise: Fields, case: Case) -> tuple[Fraction, int]:
+    """The parameter sigma^2, and the largest squared length of a whole change."""
     variance = Fraction(noise.whole("numerator", 1, 2**512), noise.whole("denominator", 1, 2**512))
     if not Fraction(1, 2**112) <= variance <= 2**112:
         raise NotCovered("sigma of the discrete Gaussian is not between 2^-56 and 2^56.")
     square = case.sensitivity**2 if case.changes is None else case.changes.squared_norm(2)
-    budget, changes = largest_change(square), case.changes
-    if budget == 0:
+    return variance, largest_change(square)
+
+
+def shift_delta(moves: Moves, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """One change v = g v', v' without a common divisor, n = |v'|^2: by g and n, or from the law of v.Y itself."""
+    check_time()
+    sizes = [(int(size), count) for size, count in moves.sizes]
+    if not sizes:
         return arb(0)
-    if budget == 1 or case.dimension == 1:
-        return shift_delta([(math.isqrt(budget), 1)], variance, epsilon, bits)
-    found = _worst_shift(variance, budget, case.dimension, epsilon, bits)
-    if changes is None:
-        return found
-    inside = shift_delta([(math.isqrt(math.floor(changes.squared_norm(math.inf))), 1)], variance, epsilon, bits)
-    for one in {changes.dominant, changes.majorant} - {None} if changes.whole else ():  # members; the ball has more
-        sizes = [(int(size), count) for size, count in one.sizes] if one else []
-        inside = inside.max(shift_delta(sizes, variance, epsilon, bits))
-    return between(inside.min(found), found)
+    divisor = math.gcd(*(size for size, _ in sizes))
+    norm = sum((size // divisor) ** 2 * count for size, count in sizes)
+    width = (ball(variance).sqrt() * 50 + 2) * sum(size * count for size, count in sizes)
+    if not accurate(_ripple(variance, norm), bits) and width < _MOST_TERMS:
+        return refined(lambda: _convolved(sizes, variance, epsilon), bits, most=1024)
+    return _line_delta(divisor, norm, variance, epsilon, bits)
 
 
-def shift_delta(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fraction, bits: int) -> arb:
-    """One change v = g v', v' without a common divisor, n = |v'|^2: what counts of the noise is Z' = v'.Y.
+def _line_delta(divisor: int, norm: int, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
+    """Holds the delta of every change with these g and n: what counts of the noise is Z' = v'.Y.
 
     P(Z' = z) is proportional to e^(-z^2/(2 n sigma^2)) T(z), where T sums e^(-|y|^2/(2 sigma^2)) over a translate of
     the integer vectors orthogonal to v'. By Poisson's formula T is constant within factors 1 +- eta (see _ripple).
     Without T it is one entry of parameter n sigma^2 that changes by g n.
     """
-    if not sizes:
-        return arb(0)
-    divisor = math.gcd(*(size for size, _ in sizes))
-    norm = sum((size // divisor) ** 2 * count for size, count in sizes)
-    alone = len(sizes) == 1 and sizes[0][1] == 1
-    ripple = arb(1) if alone else _ripple(variance, norm)
-    if (
-        not accurate(ripple, bits)
-        and ball(variance).sqrt() * 50 * sum(one * count for one, count in sizes) < _MOST_TERMS
-    ):
-        return refined(lambda: _convolved(sizes, variance, epsilon), bits, most=1024)
 
     def line() -> arb:
         return PowerSums(Fraction(2), ball(1 / (2 * norm * variance))).delta(ball(epsilon), divisor * norm)
 
-    return probability(refined(line, bits, most=512) * ripple)
+    return probability(refined(line, bits, most=512) * _ripple(variance, norm))
 
 
 def _ripple(variance: Fraction, norm: int) -> arb:
-    """From (1 - eta)/(1 + eta) to (1 + eta)/(1 - eta).
+    """From (1 - eta)/(1 + eta) to (1 + eta)/(1 - eta); one entry alone has eta = 0.
 
     1 + eta is the sum of e^(-c |m|^2) over the dual lattice, c = 2 pi^2 sigma^2: at most the product of the sums
     theta(c/B_j) of e^(-c i^2/B_j) over the integers i, for a basis with orthogonal lengths sqrt(B_j). That of vectors
     in the first 2, 3, ... entries has B_j >= 1, their product n. If c >= n, e^(-c/B) is convex in ln B: their sum
     is largest for one B_j = n and all others 1. And theta(a) - 1 <= 2.2 e^-a for a >= 1.
     """
+    if norm == 1:
+        return arb(1)
     with working(128):
         c = 2 * arb.pi() ** 2 * ball(variance)
         if not c >= norm:
             return arb.nan()  # nothing is known
-        eta = (ball(Fraction(11, 5)) * ((-c / norm).exp() + max(norm - 2, 0) * (-c).exp())).expm1().upper()
+        eta = (ball(Fraction(11, 5)) * ((-c / norm).exp() + (norm - 2) * (-c).exp())).expm1().upper()
         if not eta < 0.9:
             return arb.nan()
         return ((1 - eta) / (1 + eta)).union((1 + eta) / (1 - eta))
@@ -471,8 +431,6 @@ def _convolved(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fracti
     """The law of v.Y itself, from entries cut at some reach."""
     sums = PowerSums(Fraction(2), ball(1 / (2 * variance)))
     reach = _above((2 * ball(variance) * ctx.prec).sqrt()) + 1
-    if reach * sum(size * count for size, count in sizes) > _MOST_TERMS:
-        raise NotCovered("the discrete Gaussian is too wide to be convolved.")
     single = [(-sums.exponent(k)).exp() / sums.total for k in range(-reach, reach + 1)]
     product, lost, first = arb_poly([1]), arb(0), 0
     for size, count in sizes:
@@ -482,33 +440,42 @@ def _convolved(sizes: list[tuple[int, int]], variance: Fraction, epsilon: Fracti
         lost, first = lost + 2 * count * sums.survival(reach + 1), first - reach * size * count
     # The loss of z is (|v|^2 + 2 z)/(2 sigma^2).
     square = sum(size * size * count for size, count in sizes)
-    found = lattice_delta(product, first, 1 / variance, epsilon - square / (2 * variance))
+    found = _lattice_delta(product, first, 1 / variance, epsilon - square / (2 * variance))
     return found + arb(0).union(lost.upper())
 
 
 def _worst_shift(variance: Fraction, budget: int, dimension: int, epsilon: Fraction, bits: int) -> arb:
-    """The worst of all whole changes of squared length up to the budget >= 2, in 2 dimensions or more.
+    """The worst of all whole changes of squared length up to the budget N.
 
-    As delta grows with every entry, only those count of which none can grow; in as many dimensions as the budget,
-    those that spend all of it, each (g, ..., g) by its g and n = N/g^2.
+    As delta grows with every entry, only those count of which none can grow. They are few if N is small. Else some are
+    below all, and bounds are above; in N dimensions all of it is spent, so that g^2 n = N.
     """
-    lowest = shift_delta([(math.isqrt(budget), 1)], variance, epsilon, bits)
+    alone = Moves.of([(math.isqrt(budget), 1)])
+    if dimension == 1:
+        return shift_delta(alone, variance, epsilon, bits)
     if budget <= 32:
-        shifts = [
-            tuple((entry, shift.count(entry)) for entry in set(shift)) for shift in maximal_shifts(budget, dimension)
-        ]
-        return functools.reduce(arb.max, [shift_delta(list(one), variance, epsilon, bits) for one in shifts], lowest)
+        shifts = [Moves.of((entry, 1) for entry in shift) for shift in maximal_shifts(budget, dimension)]
+        return functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in shifts])
+    shifts, bounds = [alone], [arb(1), _concentrated(variance, budget, epsilon)]
     ripple = _ripple(variance, budget)
-    if dimension >= budget and budget <= 10**12:
-        sizes = [[(g, budget // g**2)] for g in range(1, math.isqrt(budget) + 1) if budget % g**2 == 0]
-        if len(sizes) <= _MOST_SHIFTS and accurate(ripple, 1):
-            return functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits) for one in sizes], lowest)
-    bounds = [arb(1), _concentrated(variance, budget, epsilon)]
-    if accurate(ripple, 1):
+    if accurate(ripple, 1) and dimension >= budget and budget <= 10**6:
+        pairs = [(g, budget // g**2) for g in range(1, 1001) if budget % g**2 == 0]
+        shifts += [Moves.of([pair]) for pair in pairs]
+        bounds.append(functools.reduce(arb.max, [_line_delta(*pair, variance, epsilon, bits) for pair in pairs]))
+    elif accurate(ripple, 1):
+        shifts.append(_long_shift(budget, dimension))
         bounds.append(_smoothed(variance, budget, epsilon) * ripple)
-        long = _long_shift(budget, dimension)
-        lowest = lowest.max(shift_delta(long, variance, epsilon, bits).lower())
-    return between(lowest, functools.reduce(arb.min, [bound.upper() for bound in bounds]).max(lowest))
+    low = functools.reduce(arb.max, [shift_delta(one, variance, epsilon, bits).lower() for one in shifts])
+    return between(low, functools.reduce(arb.min, [bound.upper() for bound in bounds]).max(low))
+
+
+def _long_shift(budget: int, dimension: int) -> Moves:
+    """About the longest: most in one entry, then most of the rest, and so on."""
+    entries: list[tuple[int, int]] = []
+    while budget and len(entries) < dimension:
+        entries.append((math.isqrt(budget), 1))
+        budget -= entries[-1][0] ** 2
+    return Moves.of(entries)
 
 
 def maximal_shifts(budget: int, dimension: int) -> Iterator[tuple[int, ...]]:
@@ -525,17 +492,6 @@ def maximal_shifts(budget: int, dimension: int) -> Iterator[tuple[int, ...]]:
     return extend((), budget)
 
 
-def _long_shift(budget: int, dimension: int) -> list[tuple[int, int]]:
-    """About the longest that there is: most in one entry, then most of the rest, and so on."""
-    found, left = [], budget
-    for _ in range(min(dimension, 50)):
-        entry = math.isqrt(left)
-        if entry:
-            found.append((entry, 1))
-            left -= entry * entry
-    return found
-
-
 def _concentrated(variance: Fraction, budget: int, epsilon: Fraction) -> arb:
     """From rho-zCDP, rho = |v|^2/(2 sigma^2): e^((a-1)(a rho - eps)) (1 - 1/a)^a/(a - 1) for every a > 1.
 
@@ -544,12 +500,15 @@ def _concentrated(variance: Fraction, budget: int, epsilon: Fraction) -> arb:
     with working(128):
         rho, eps = ball(budget / (2 * variance)), ball(epsilon)
 
-        def bound(place: Fraction) -> arb:
-            a = 1 + arb(2) ** ball(place)
+        def bound(place: float) -> arb:
+            a = 1 + arb(2) ** place
             return (((a - 1) * (a * rho - eps)).exp() * (1 - 1 / a) ** a / (a - 1)).upper()
 
-        near = min((Fraction(eighth, 8) for eighth in range(-200, 400)), key=bound)
-        return min(bound(near + Fraction(step, 2**11)) for step in range(-256, 257)).min(arb(1))
+        low, high = -25.0, 50.0
+        for _ in range(80):  # towards the least
+            third = (high - low) / 3.0
+            low, high = (low, high - third) if bound(low + third) < bound(high - third) else (low + third, high)
+        return bound(low)
 
 
 def _smoothed(variance: Fraction, budget: int, epsilon: Fraction) -> arb:

@@ -26,10 +26,10 @@ from flint import arb, fmpq
 from lessnoise_verify.balls import between
 from lessnoise_verify.changes import RELATIONS, Moves
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
-from lessnoise_verify.laws.gaussian import gaussian_delta, of_range
+from lessnoise_verify.laws.gaussian import normal_delta
 from lessnoise_verify.laws.integers import geometric_moves_delta
 from lessnoise_verify.laws.laplace import laplace_moves_delta
-from lessnoise_verify.laws.registry import Case, law
+from lessnoise_verify.laws.registry import Case, law, normal
 from lessnoise_verify.strategies import Alike, Sizes, Strategy, read_shape, read_strategy
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def largest_power(strategy: Strategy, reach: Reach, order: int) -> tuple[Fractio
     return max(low * reach.alone**order, near * reach.paired**order), most * reach.total**order
 
 
-def normal_delta(strategy: Strategy, reach: Reach, variance: Fraction, epsilon: Fraction, bits: int) -> arb:
-    """Only the l2 norm of a move counts, and delta grows with it."""
+def _square(strategy: Strategy, reach: Reach, variance: Fraction) -> tuple[Fraction, Fraction]:
+    """Ends of mu^2 under normal noise: only the l2 norm of a move counts."""
     low, high = largest_power(strategy, reach, 2)
-    return of_range(lambda square: gaussian_delta(square / variance, epsilon, bits), low, high)
+    return low / variance, high / variance
 
 
 def laplace_delta(strategy: Strategy, reach: Reach, scale: Fraction, epsilon: Fraction, bits: int) -> arb:
@@ -172,16 +172,26 @@ def _tree(noise: Fields, shape: tuple[int, ...]) -> Strategy:
     return Alike(shape, nodes, [1.0] * height, [1.0] * 2 * height)
 
 
+def _tree_reach(noise: Fields, case: Case) -> Reach:
+    if noise.choice("neighbours", *RELATIONS) != case.relation:
+        raise Refuted(f"the tree of counts is not made for {case.relation}.")
+    return Reach.of(case, noise.choice("change", "any", "moved"))
+
+
+@normal("hierarchy")
+def hierarchy_square(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Normal noise of one standard deviation in every node."""
+    tree, reach, scale = _tree(noise, case.shape), _tree_reach(noise, case), noise.positive("scale")
+    return _square(tree, reach, scale**2) if noise.choice("noise", "laplace", "gaussian") == "gaussian" else None
+
+
 @law("hierarchy", drawn=lambda noise, case: _tree(noise, case.shape).rows)
 def hierarchy_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """Laplace or normal noise of one scale, or standard deviation, in every node."""
-    kind, scale = noise.choice("noise", "laplace", "gaussian"), noise.positive("scale")
-    if noise.choice("neighbours", *RELATIONS) != case.relation:
-        raise Refuted(f"the tree of counts is not made for {case.relation}.")
-    tree, reach = _tree(noise, case.shape), Reach.of(case, noise.choice("change", "any", "moved"))
-    if kind == "laplace":
-        return laplace_delta(tree, reach, scale, epsilon, bits)
-    return normal_delta(tree, reach, scale**2, epsilon, bits)
+    if hierarchy_square(noise, case) is not None:
+        return normal_delta(noise, case, epsilon, bits)
+    reach, scale = _tree_reach(noise, case), noise.positive("scale")
+    return laplace_delta(_tree(noise, case.shape), reach, scale, epsilon, bits)
 
 
 # Any strategy.
@@ -200,9 +210,23 @@ def _strategy(noise: Fields, shape: tuple[int, ...]) -> Strategy:
     return found
 
 
+@normal("measured")
+def measured_square(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Normal noise on every answer, of density proportional to exp(-(x/scale)^2)."""
+    strategy, entry = _strategy(noise, case.shape), noise.fields("noise")
+    reach = Reach.of(case, noise.choice("change", "any", "moved"))
+    if entry.text("kind") != "generalized-gaussian" or entry.number("p", 1.0, 2.0) != 2:
+        return None
+    scale = entry.positive("scale")
+    entry.end()
+    return _square(strategy, reach, scale**2 / 2)
+
+
 @law("measured", drawn=lambda noise, case: _strategy(noise, case.shape).rows)
 def measured_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """Laplace, normal or geometric noise on every answer."""
+    if measured_square(noise, case) is not None:
+        return normal_delta(noise, case, epsilon, bits)
     strategy, entry = _strategy(noise, case.shape), noise.fields("noise")
     reach = Reach.of(case, noise.choice("change", "any", "moved"))
     kind = entry.choice("kind", "laplace", "generalized-gaussian", "geometric")
@@ -219,6 +243,4 @@ def measured_delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> a
     entry.end()
     if power == 1:
         return laplace_delta(strategy, reach, scale, epsilon, bits)
-    if power == 2:  # the density is proportional to exp(-(x/scale)^2)
-        return normal_delta(strategy, reach, scale**2 / 2, epsilon, bits)
     raise NotCovered(f"noise with p = {float(power):g} on measured answers has no proof here.")

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from flint import arb
 
-from lessnoise_verify.balls import probability
+from lessnoise_verify.balls import probability, time_limit
 from lessnoise_verify.document import Fields, NotCovered
 
 if TYPE_CHECKING:
     from lessnoise_verify.changes import Changes
 
 LARGEST_EPSILON: Final = 10**5
+_SECONDS: Final = 15.0  # for one delta
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Case:
 Curve = Callable[[Fields, Case, Fraction, int], arb]
 _LAWS: dict[str, Curve] = {}
 _DRAWN: dict[str, Callable[[Fields, Case], int]] = {}
+Square = Callable[[Fields, Case], tuple[Fraction, Fraction] | None]
+_SQUARES: dict[str, Square] = {}
 
 
 def law(kind: str, drawn: Callable[[Fields, Case], int] | None = None) -> Callable[[Curve], Curve]:
@@ -59,6 +62,22 @@ def law(kind: str, drawn: Callable[[Fields, Case], int] | None = None) -> Callab
     return register
 
 
+def normal(*kinds: str) -> Callable[[Square], Square]:
+    """Register a function that says between which numbers the largest mu^2 lies; None if the noise is not normal."""
+
+    def register(square: Square) -> Square:
+        _SQUARES.update(dict.fromkeys(kinds, square))
+        return square
+
+    return register
+
+
+def squared_mu(noise: Fields, case: Case) -> tuple[Fraction, Fraction] | None:
+    """Ends of the mu^2 of normal noise: its curve is that of two unit normals mu apart."""
+    kind = noise.text("kind")
+    return _SQUARES[kind](noise, case) if kind in _SQUARES else None
+
+
 def delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
     """An enclosure of the smallest delta with which the noise is (epsilon, delta)-private."""
     kind = noise.text("kind")
@@ -66,7 +85,8 @@ def delta(noise: Fields, case: Case, epsilon: Fraction, bits: int) -> arb:
         raise NotCovered(f"noise of kind {kind[:40]!r} has no proof here.")
     if not 0 <= epsilon <= LARGEST_EPSILON:
         raise NotCovered(f"epsilon = {float(epsilon):g} is not between 0 and {LARGEST_EPSILON}.")
-    return probability(_LAWS[kind](noise, case, epsilon, bits))
+    with time_limit(_SECONDS):
+        return probability(_LAWS[kind](noise, case, epsilon, bits))
 
 
 def values_drawn(noise: Fields, case: Case) -> int:
