@@ -15,7 +15,9 @@ from flint import arb
 
 import lessnoise as ln
 from lessnoise.mechanism.least.bound.document import bound_document
+from lessnoise.mechanism.least.bound.line import _RearrangedMarch
 from lessnoise.mechanism.least.bound.scalar import scalar_bound, scalar_steps
+from lessnoise.mechanism.least.objective import Goal, Problem
 from lessnoise_verify.balls import ends
 from lessnoise_verify.bounds import _mean_length
 from lessnoise_verify.caps import _Tests
@@ -117,6 +119,16 @@ def test_the_march_is_sharp_and_never_above_a_mechanism(epsilon: float, delta: f
         proof = {**document["proof"], "multiplier": document["proof"]["multiplier"] * factor, "per_unit": 50}
         false = changed(document, proof=proof, value=mechanism.expected_loss * 1.0001)
         assert checked(false).word != "proved"
+
+
+@pytest.mark.parametrize(("per_unit", "multiplier"), [(2, 1.0), (3, 10.0), (8, 10.0)])
+def test_the_library_marches_no_farther_than_what_is_proved(per_unit: int, multiplier: float) -> None:
+    problem = Problem(1, 0.5, 1e-6, Goal.of("squared").power)
+    level = _RearrangedMarch(problem, 1.0, per_unit, 20.0).level(multiplier, 0.0, 50.0, 40)
+    assert level > 0.1
+    proof = {"scale": 1.0, "per_unit": per_unit, "multiplier": multiplier}
+    document = scalar(0.5, 0.0, level * (1 - 1e-9), 1, method="rearranged", proof=proof)
+    assert checked(document).word == "proved"
 
 
 # Balls
