@@ -238,7 +238,6 @@ def caps_exceed(given: Fields, dimension: int, epsilon: Fraction, delta: arb, va
     if not 2 <= dimension <= _LARGEST_DIMENSION:
         raise NotCovered(f"tests in {dimension} dimensions have no proof here.")
     tests = _Tests(given, dimension, epsilon)
-    given.end()
     level = ball(value / tests.scale) + tests.spent * delta
     if not arb(tests.end) ** 2 / ball(tests.scale) >= level:
         raise NotCovered("the tests end before |n|^2 reaches the bound.")
