@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from lessnoise_verify.certificate import Proof
 
 _LARGEST_EPSILON: Final = 700
-_MOST_CELLS: Final = 30_000
-_MOST_TERMS: Final = 3 * 10**5
+_MOST_CELLS: Final = 20_000
+_MOST_TERMS: Final = 2 * 10**5
 _BITS: Final = 128
 
 

@@ -79,7 +79,6 @@ class Measure:
     """What each row adds to its group: 1 to one number, or numbers with an l1 norm of at most ``most``."""
 
     kind: str
-    columns: tuple[str, ...]
     width: int
     most: Fraction | None = None
     spread: Fraction = Fraction(2)
@@ -221,16 +220,15 @@ def _size(ends: _Ends) -> Fraction:
     return max(map(abs, ends))
 
 
-def _names(given: Fields) -> list[str]:
-    names = texts(given, "columns")
+def _different(names: list[str], what: str) -> list[str]:
     if not 0 < len(names) <= _MOST_NAMES or len(set(names)) < len(names):
-        raise Unreadable(f"{given.name}.columns are not from 1 to {_MOST_NAMES} different names.")
+        raise Unreadable(f"{what} are not from 1 to {_MOST_NAMES} different columns.")
     return names
 
 
 def _bounded(given: Fields) -> tuple[list[str], list[_Ends]]:
     """Columns, and the bounds of each."""
-    names = _names(given)
+    names = _different(texts(given, "columns"), f"{given.name}.columns")
     found = [_interval(each, f"{given.name}.bounds") for each in given.items("bounds", _MOST_NAMES)]
     if len(found) != len(names):
         raise Unreadable(f"{given.name} has {len(found)} bounds for {len(names)} columns.")
@@ -239,20 +237,12 @@ def _bounded(given: Fields) -> tuple[list[str], list[_Ends]]:
 
 def _histogram(given: Fields, unit: Unit, relation: str) -> _Asked:
     """Each row is counted in one cell."""
-    names, shape = _axes(given)
-    if not shape or not 0 < math.prod(shape) <= _MOST_CELLS:
-        raise Unreadable(f"{given.name}.axes are none, or have more than {_MOST_CELLS} cells.")
+    axes = [_axis(axis) for axis in given.objects("axes")]
+    names, shape = _different([name for name, _ in axes], f"{given.name}.axes"), tuple(size for _, size in axes)
+    if not 0 < math.prod(shape) <= _MOST_CELLS:
+        raise Unreadable(f"{given.name}.axes have private keys, or more than {_MOST_CELLS} cells.")
     found = counts(unit.rows, unit.per_group, relation, math.prod(shape))
     return names, shape, Effect(found, found.majorant or Moves(()))
-
-
-def _axes(given: Fields) -> tuple[list[str], tuple[int, ...]]:
-    """The columns and their numbers of cells."""
-    axes = [_axis(axis) for axis in given.objects("axes")]
-    names = [name for name, _ in axes]
-    if len(set(names)) < len(names):
-        raise Unreadable(f"{given.name}.axes name a column twice.")
-    return names, tuple(size for _, size in axes)
 
 
 def _axis(given: Fields) -> tuple[str, int]:
@@ -328,7 +318,7 @@ def _gram(given: Fields, unit: Unit, relation: str) -> _Asked:
     For two rows |x x^T - y y^T|^2 = |x|^4 + |y|^4 - 2 (x.y)^2; with one column it is a difference of squares. In a box
     every entry of x x^T also stays in its range. Floats take each entry 2^10 squared steps further.
     """
-    names = _names(given)
+    names = _different(texts(given, "columns"), f"{given.name}.columns")
     d, replaced = len(names), relation == "replace"
     if given.take("norm") is not None:
         if given.take("box") is not None:
@@ -357,43 +347,44 @@ def _gram(given: Fields, unit: Unit, relation: str) -> _Asked:
     return names, (d, d), Effect(changes, made.scaled(Fraction(unit.per_group)))
 
 
-def read_grouped(given: Fields) -> tuple[list[str], int, list[Measure]]:
-    """The columns, the number of groups (0: the keys are private), and the measures of each group."""
-    names, shape = _axes(given)
-    measures, groups = [_measure(measure) for measure in given.objects("measures", 1000)], math.prod(shape)
-    if not measures or groups * sum(one.width for one in measures) > _MOST_CELLS:
-        raise Unreadable(f"{given.name} has no measures, or more than {_MOST_CELLS} numbers.")
-    columns = dict.fromkeys([*names, *(name for measure in measures for name in measure.columns)])
-    return list(columns), groups, measures
+def read_grouped(given: Fields) -> tuple[int, list[Measure]]:
+    """The number of groups of a table (1: it has no axes; 0: the keys are private), and the measures of each group."""
+    axes = dict(_axis(axis) for axis in given.objects("axes"))
+    measures, groups = [_measure(measure) for measure in given.objects("measures", 1000)], math.prod(axes.values())
+    if (
+        not measures
+        or len(axes) < len(given.items("axes"))
+        or groups * sum(one.width for one in measures) > _MOST_CELLS
+    ):
+        raise Unreadable(f"{given.name} has no measures, an axis twice, or more than {_MOST_CELLS} numbers.")
+    return groups, measures
 
 
 def _measure(given: Fields) -> Measure:
     kind = given.choice("kind", "rows", "users", "moments", "total", "cells", "histogram", "products")
     slack = Fraction(_SPACING, _ONE)  # of each number, on the way to floats
     if kind in ("rows", "users"):
-        found = Measure(kind, (), 1)
+        found = Measure(kind, 1)
     elif kind in ("cells", "histogram"):
-        column, size = _axis(given.fields("axis"))
-        if size == 0:
+        found = Measure(kind, _axis(given.fields("axis"))[1])
+        if found.width == 0:
             raise Unreadable(f"{given.name}.axis has private keys.")
-        found = Measure(kind, (column,), size)
     elif kind == "total":  # x over the larger size of its bounds
-        column, (low, high) = _place(given)
+        _, (low, high) = _place(given)
         spread = (max(high, Fraction(0)) - min(low, Fraction(0))) / _size((low, high))
-        found = Measure(kind, (column,), 1, 1 + slack, spread)
+        found = Measure(kind, 1, 1 + slack, spread)
     elif kind == "moments":  # C(d, i) t^i (1 - t)^(d - i), whole steps that are never negative and add up to 1
         absent = given.truth("absent") if "absent" in given else bool(given.take("absent", False))
         width = given.whole("degree", 1, 2) + 1 + absent
-        found = Measure(kind, (_place(given)[0],), width, 1 + width * slack)
+        _place(given)
+        found = Measure(kind, width, 1 + width * slack)
     else:  # the same of several columns multiplied, each rounded by half a step
         factors = list(given.objects("factors", 8))
         width = math.prod(factor.whole("degree", 1, 2) + 1 for factor in factors)
-        names = tuple(_place(factor)[0] for factor in factors)
+        _different([_place(factor)[0] for factor in factors], f"{given.name}.factors")
         for factor in factors:
             factor.end()
-        if not names or len(set(names)) < len(names):
-            raise Unreadable(f"{given.name}.factors are none, or name a column twice.")
-        found = Measure(kind, names, width, 1 + width * (slack + Fraction(1, 2 * _ONE)))
+        found = Measure(kind, width, 1 + width * (slack + Fraction(1, 2 * _ONE)))
     given.end()
     return found
 

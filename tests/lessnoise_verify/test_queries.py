@@ -61,7 +61,7 @@ def effect_of(query: Query, relation: str, unit: Unit) -> queries.Effect:
     values = json.loads(json.dumps(query.to_dict()))
     own = queries.Unit.read(Fields(unit.to_dict(), "unit"))
     if isinstance(query, Grouped):  # of one measure, as in a table
-        _, groups, [measure] = queries.read_grouped(Fields(values, "query"))
+        groups, [measure] = queries.read_grouped(Fields(values, "query"))
         return measure.effect(groups, own, relation)
     return queries._QUERIES[values["query"]](Fields(values, "query"), own, relation)[2]
 
