@@ -273,6 +273,20 @@ def test_the_order_of_bounds_matters_to_bodies() -> None:
     assert check(described(query), noise, case) == "NotCovered"
     case = case_of(query, "add/remove", 1.0, {"kind": "corner", "bounds": [1.0, 2.0]})
     assert check(described(query), noise, case) == "proved"
+    both = Sum(["a", "b"], bounds=[(0, 1), (-2, 2)])  # of both signs
+    assert check(described(both), noise, case) == "NotCovered"
+    case = case_of(query, "add/remove", 1.0, {"kind": "box", "bounds": [1.0, 2.0]})
+    assert check(described(both), noise, case) == "proved"
+
+
+def test_rows_that_move_are_taken_from_cells_and_added_to_others() -> None:
+    query, noise = Histogram([Axis("a", keys=["w", "x", "y", "z"])]), {"kind": "hierarchy", "change": "moved"}
+    given = described(query, "replace", Unit("u", 3))
+    assert check(given, noise, case_of(query, "replace", 6)) == "proved"
+    assert check(given, noise, case_of(query, "replace", 5.9)) == "Refuted"
+    summed = Sum(["a", "b"], bounds=[(0, 1), (0, 1)])
+    assert check(described(summed, "replace"), noise, case_of(summed, "replace", 1.9)) == "Refuted"
+    assert check(described(summed, "replace"), noise, case_of(summed, "replace", 9)) == "NotCovered"
 
 
 BAD: list[tuple[tuple[str | int, ...], object]] = [
