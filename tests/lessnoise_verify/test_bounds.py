@@ -188,8 +188,8 @@ def test_g_is_never_below_what_is_proved_between_radii(m: int) -> None:
     assert close > 20  # so that the bound is not merely low
 
 
-@pytest.mark.parametrize(("m", "epsilon", "delta"), [(3, 0.1, 1e-9), (10, 1.0, 1e-6)])
-def test_tests_for_balls_prove_what_the_library_says(m: int, epsilon: float, delta: float) -> None:
+def test_tests_for_balls_prove_what_the_library_says() -> None:
+    m, epsilon, delta = 10, 1.0, 1e-6
     mechanism = ln.least_noise(epsilon=epsilon, delta=delta, sensitivity=2.0, shape=m)
     document = bound_document(mechanism)
     assert document["method"] == "caps"
@@ -200,10 +200,9 @@ def test_tests_for_balls_prove_what_the_library_says(m: int, epsilon: float, del
     assert checked(changed(document, 1.01)).word == "not covered"
     assert checked(changed(document, sensitivity=1.9)).word != "proved"
     assert checked(changed(document, delta=1e4 * delta)).word != "proved"
-    if m == 10:  # a bound for fewer entries serves for more
-        more = changed(document, 100.0, dimension=1000)
-        assert checked(more).word == "proved"
-        assert checked(changed(more, 1.01)).word == "not covered"
+    more = changed(document, 100.0, dimension=1000)  # a bound for fewer entries serves for more
+    assert checked(more).word == "proved"
+    assert checked(changed(more, 1.01)).word == "not covered"
 
 
 def test_counts_have_the_bound_of_single_entries() -> None:
