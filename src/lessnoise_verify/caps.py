@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_left, bisect_right
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -50,24 +51,20 @@ _SECONDS: Final = 20.0  # of the processor
 _LARGEST_DIMENSION: Final = 2000
 
 
-class _Cell(NamedTuple):
-    """Sums over the first j levels, for every j, of what the tests are between two nodes."""
+_Cell = list[list[arb]]
+"""What a test is between two nodes: for every j the sums over the first j levels of
 
-    constant: list[arb]  # c_l = constant + slope z
-    slope: list[arb]
-    size: list[arb]  # the largest nodal values, here and in the cell below
-    tilt: list[arb]  # the largest slopes, here and in the cell below
-    fall: list[arb]  # of the slope at the inner node
-    zero: list[bool]  # whether the size is 0
+the constant and the slope of c_l = constant + slope z; the largest nodal value and the largest slope, here and in the
+cell below; and how far the slope falls at the node in between."""
 
 
 class _Part(NamedTuple):
-    """A cell that meets a sphere |n + v| = r: sums of what the tests are there, times the share of the sphere."""
+    """A cell that meets a sphere |n + v| = r: sums of what the test is there, times the share of the sphere."""
 
     cell: int
     size: arb
     tilt: arb
-    falls: list[tuple[arb, arb]]  # and shares: of all levels that reach beyond the cell, and of each that ends in it
+    fall: arb
 
 
 class _Point(NamedTuple):
@@ -119,23 +116,17 @@ class _Tests:
         self.end = math.nextafter(nodes[-1] + 1.0, math.inf)  # beyond it all tests are 0 on both spheres
 
     def _cells(self, rows: list[list[arb]]) -> list[_Cell]:
-        """The cells up to the last that is not 0."""
-        cells: list[_Cell] = []
-        before = [arb(0)] * len(self.levels)
+        cells, before = list[_Cell](), [arb(0)] * len(self.levels)
         for p in range(len(rows) - 1):
             slopes = [(b - a) / (self.z[p + 1] - self.z[p]) for a, b in zip(rows[p], rows[p + 1], strict=True)]
-            below = rows[max(p - 1, 0)]
-            sums = _Cell([arb(0)], [arb(0)], [arb(0)], [arb(0)], [arb(0)], [True])
-            for here, above, inner, slope, old in zip(rows[p], rows[p + 1], below, slopes, before, strict=True):
-                size = here.max(above).max(inner)
-                new = (here - slope * self.z[p], slope, size, abs(slope).max(abs(old)), (old - slope).max(arb(0)))
-                for column, value in zip(sums[:5], new, strict=True):
-                    column.append(column[-1] + value)
-                sums.zero.append(sums.zero[-1] and size == 0)
+            levels = zip(rows[max(p - 1, 0)], rows[p], rows[p + 1], slopes, before, strict=True)
+            sums = [[arb(0)] * 5]
+            for below, here, above, slope, old in levels:
+                sizes = below.max(here).max(above), abs(slope).max(abs(old)), (old - slope).max(arb(0))
+                new = here - slope * self.z[p], slope, *sizes
+                sums.append([total + value for total, value in zip(sums[-1], new, strict=True)])
             cells.append(sums)
             before = slopes
-        while cells and cells[-1].zero[-1]:
-            cells.pop()
         return cells
 
     def cap(self, sine_squared: arb) -> tuple[arb, arb]:
@@ -144,9 +135,7 @@ class _Tests:
             raise NotCovered(f"the tests do not prove the bound within {_SECONDS:g} seconds.")
         order, square = arb(self.m - 1) / 2, sine_squared.min(arb(1))
         if self.m == 2:
-            mass = square.sqrt().asin() / arb.pi()
-        elif self.m == 3:
-            mass = square / (1 + (1 - square).sqrt()) / 2  # (1 - cosine)/2
+            mass = square.sqrt().asin() / arb.pi()  # much quicker
         else:
             mass = square.beta_lower(order, arb(0.5), regularized=True) / 2
         return mass, self.density * sine_squared**order / (self.m - 1)
@@ -171,45 +160,40 @@ class _Tests:
     def _phi2(self, radius: float, shift: float, table: list[_Cell]) -> tuple[arb, list[_Part]]:
         """Phi2 of a test, and the cells that count."""
         mean, parts = arb(0), list[_Part]()
-        if radius <= shift or not table:
+        if radius <= shift:
             return mean, parts
         r, d = arb(radius), arb(shift)
         twice, squares = 2 * r * d, r * r + d * d
-        known: dict[int, tuple[arb, arb]] = {}
 
         def moments(sine_squared: arb) -> tuple[arb, arb]:
             mass, first = self.cap(sine_squared)
             return mass, squares * mass - twice * first  # P and E[z], where t is above a bound
 
+        @cache
         def inside(p: int) -> tuple[arb, arb]:
             """The same where |n| is below a node."""
-            if p not in known:
-                gap = ((self.a[p] - (r - d)) * (self.a[p] + (r - d)) / twice).max(arb(0))  # 1 - t
-                known[p] = (arb(0), arb(0)) if gap == 0 else moments(gap * (2 - gap))
-            return known[p]
+            gap = ((self.a[p] - (r - d)) * (self.a[p] + (r - d)) / twice).max(arb(0))  # 1 - t
+            return (arb(0), arb(0)) if gap == 0 else moments(gap * (2 - gap))
 
-        last = len(table)  # cells
+        last = len(table)
         limits = [(r * r - d * d * sine).sqrt() - d * x for x, sine in zip(self.x, self.sine_squared, strict=True)]
         ends = [min(bisect_right(self.nodes, float(limit.mid())) - 1, last) for limit in limits]  # they fall
         for limit, end in zip(limits, ends, strict=True):
             if not self.a[end] <= limit or not (end == last or limit <= self.a[end + 1]):
                 raise NotCovered("a cap ends too near to a node.")
         for p in range(max(bisect_left(self.nodes, radius - shift) - 2, 0), min(ends[0] + 1, last)):
-            reached = sum(end >= p for end in ends)
-            whole = sum(end > p for end in ends)
-            cell = table[p]
-            if cell.zero[reached]:
+            reached, whole = sum(end >= p for end in ends), sum(end > p for end in ends)
+            cell, total = table[p], [arb(0)] * 3
+            if cell[reached][2] == 0:
                 continue
             mass, first = inside(p)
-            size, tilt, falls = arb(0), arb(0), list[tuple[arb, arb]]()
             for i, j in [(0, whole)] * (whole > 0) + [(level, level + 1) for level in range(whole, reached)]:
                 top, first_top = inside(p + 1) if j <= whole else moments((limits[i] / r) ** 2 * self.sine_squared[i])
                 share = (top - mass).max(arb(0))
-                constant, slope, *others = (column[j] - column[i] for column in cell[:5])
+                constant, slope, *others = (above - below for below, above in zip(cell[i], cell[j], strict=True))
                 mean += constant * share + slope * (first_top - first)
-                size, tilt = size + others[0] * share, tilt + others[1] * share
-                falls.append((others[2], share))
-            parts.append(_Part(p, size, tilt, falls))
+                total = [old + each * share for old, each in zip(total, others, strict=True)]
+            parts.append(_Part(p, *total))
         return mean, parts
 
     def least(self, one: _Point, two: _Point) -> arb | None:
@@ -232,7 +216,7 @@ class _Tests:
             return None
         s, total = r1 / g1, arb(0)
         reach, ratio = s * w, (s * g2 / r2).max(arb(1))
-        for p, size, tilt, falls in parts:
+        for p, size, tilt, fall in parts:
             least = (self.a[p] - reach).max(r1 - d)  # |n| at r1
             if not least > (self.a[p - 1] if p else 0):
                 if p > 1:
@@ -243,22 +227,10 @@ class _Tests:
             change = 2 * self.a[p + 1] * reach  # of z
             bend = size * (m - 1) * (reach / least) ** 2 / 4
             bend += tilt * (change * rate * w + (s * s + h / (g1 * g1)) * w * w) / 4
-            passing = self._passing(p, reach, r2, d)
-            for fall, share in falls if not r1 - d >= self.a[p] else ():  # else all lines are in the cell at r1, too
-                bend += fall * (share if passing is None else share.min(passing)) * change / 4
+            if not r1 - d >= self.a[p]:  # else all lines are in the cell at r1, too
+                bend += fall * change / 4
             total += size.min(bend)
         return ratio * total
-
-    def _passing(self, p: int, reach: arb, r: arb, d: arb) -> arb | None:
-        """A bound on the share of the sphere |n + v| = r with |n| at most so far beyond a node; None if it has none."""
-        outer = self.a[p] + reach
-        near = self.a[p] if self.m == 2 else outer  # where the density, proportional to sine^(m-3), is largest
-        gap = (near - (r - d)) * (near + (r - d)) / (2 * r * d)
-        sine_squared = gap * (2 - gap) if self.m == 2 or gap < 1 else arb(1)
-        if not sine_squared > 0:
-            return None
-        density = self.density * sine_squared ** (arb(self.m - 3) / 2)
-        return (outer - self.a[p]) * (outer + self.a[p]) / (2 * r * d) * density
 
 
 def caps_exceed(given: Fields, dimension: int, epsilon: Fraction, delta: arb, value: Fraction) -> None:
@@ -266,7 +238,6 @@ def caps_exceed(given: Fields, dimension: int, epsilon: Fraction, delta: arb, va
     if not 2 <= dimension <= _LARGEST_DIMENSION:
         raise NotCovered(f"tests in {dimension} dimensions have no proof here.")
     tests = _Tests(given, dimension, epsilon)
-    given.end()
     level = ball(value / tests.scale) + tests.spent * delta
     if not arb(tests.end) ** 2 / ball(tests.scale) >= level:
         raise NotCovered("the tests end before |n|^2 reaches the bound.")

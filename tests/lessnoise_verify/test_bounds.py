@@ -15,14 +15,14 @@ from flint import arb
 
 import lessnoise as ln
 from lessnoise.mechanism.least.bound.document import bound_document
+from lessnoise.mechanism.least.bound.line import _RearrangedMarch
 from lessnoise.mechanism.least.bound.scalar import scalar_bound, scalar_steps
+from lessnoise.mechanism.least.objective import Goal, Problem
 from lessnoise_verify.balls import ends
 from lessnoise_verify.bounds import _mean_length
 from lessnoise_verify.caps import _Tests
 from lessnoise_verify.document import Fields
 from lessnoise_verify.verdict import Verdict, verify
-
-TARGETS = ((1.0, 1e-6), (4.0, 1e-6), (0.1, 1e-9))
 
 
 def checked(document: dict[str, Any]) -> Verdict:
@@ -39,10 +39,6 @@ def scalar(epsilon: float, delta: float, value: float, steps: int, **fields: obj
     return {"schema": 2, "kind": "lower-bound", **stated, **how, **fields}
 
 
-def least_square(dimension: int, epsilon: float, delta: float) -> float:
-    return ln.least_noise(epsilon=epsilon, delta=delta, sensitivity=1.0, shape=dimension).expected_loss
-
-
 # One number, shifts by 1
 
 
@@ -54,7 +50,7 @@ def test_pure_privacy_has_the_geometric_law_as_its_least() -> None:
 
 def test_the_scalar_bound_is_that_of_the_library() -> None:
     rng = random.Random(5)
-    for _ in range(40):
+    for _ in range(20):
         epsilon, delta = 10 ** rng.uniform(-4, 1.5), 10 ** rng.uniform(-300, -0.7)
         value, steps = scalar_bound(epsilon, delta), scalar_steps(epsilon, delta)
         if value > 0.0:
@@ -92,7 +88,7 @@ def test_longer_shifts_cost_what_the_group_property_says() -> None:
     document = scalar(epsilon, delta, value * (1 - 1e-9), scalar_steps(times * epsilon, wide), times=times)
     assert checked(document).word == "proved"
     assert checked(changed(document, 1 + 1e-6)).word != "proved"
-    assert value < least_square(1, epsilon, delta)
+    assert value < ln.least_noise(epsilon=epsilon, delta=delta, sensitivity=1.0, shape=1).expected_loss
 
 
 # One number, all shifts
@@ -106,7 +102,7 @@ def test_mean_lengths() -> None:
             assert abs(float(_mean_length(arb(t), m)) - length.mean()) < 1e-8
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "sharp"), [(4.0, 1e-6, 0.99), (1.0, 1e-6, 0.98), (8.0, 1e-20, 0.97)])
+@pytest.mark.parametrize(("epsilon", "delta", "sharp"), [(4.0, 1e-6, 0.99), (8.0, 1e-20, 0.97)])
 def test_the_march_is_sharp_and_never_above_a_mechanism(epsilon: float, delta: float, sharp: float) -> None:
     mechanism = ln.least_noise(epsilon=epsilon, delta=delta, sensitivity=1.0, shape=1)
     document = bound_document(mechanism)
@@ -117,6 +113,16 @@ def test_the_march_is_sharp_and_never_above_a_mechanism(epsilon: float, delta: f
         proof = {**document["proof"], "multiplier": document["proof"]["multiplier"] * factor, "per_unit": 50}
         false = changed(document, proof=proof, value=mechanism.expected_loss * 1.0001)
         assert checked(false).word != "proved"
+
+
+@pytest.mark.parametrize(("per_unit", "multiplier"), [(2, 1.0), (3, 10.0), (8, 10.0)])
+def test_the_library_marches_no_farther_than_what_is_proved(per_unit: int, multiplier: float) -> None:
+    problem = Problem(1, 0.5, 1e-6, Goal.of("squared").power)
+    level = _RearrangedMarch(problem, 1.0, per_unit, 20.0).level(multiplier, 0.0, 50.0, 40)
+    assert level > 0.1
+    proof = {"scale": 1.0, "per_unit": per_unit, "multiplier": multiplier}
+    document = scalar(0.5, 0.0, level * (1 - 1e-9), 1, method="rearranged", proof=proof)
+    assert checked(document).word == "proved"
 
 
 # Balls
@@ -162,10 +168,10 @@ def test_g_is_what_the_definition_says(m: int) -> None:
         assert abs(float(tests.point(r).value) - g_by_quadrature(given, m, r)) < 2e-3
 
 
-@pytest.mark.parametrize("m", [2, 3, 5, 40])
+@pytest.mark.parametrize("m", [2, 3, 40])
 def test_g_is_never_below_what_is_proved_between_radii(m: int) -> None:
     rng, close = random.Random(m), 0
-    for _ in range(6):
+    for _ in range(4):
         tests, _ = random_tests(rng, m)
         cuts = sorted({*tests.nodes, *tests.shifts, tests.end})
         for _ in range(25):
@@ -182,11 +188,8 @@ def test_g_is_never_below_what_is_proved_between_radii(m: int) -> None:
     assert close > 20  # so that the bound is not merely low
 
 
-@pytest.mark.parametrize(
-    ("m", "target"), [(3, 2), (10, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 1), (100, 1)))]
-)
-def test_tests_for_balls_prove_what_the_library_says(m: int, target: int) -> None:
-    epsilon, delta = TARGETS[target]
+def test_tests_for_balls_prove_what_the_library_says() -> None:
+    m, epsilon, delta = 10, 1.0, 1e-6
     mechanism = ln.least_noise(epsilon=epsilon, delta=delta, sensitivity=2.0, shape=m)
     document = bound_document(mechanism)
     assert document["method"] == "caps"
@@ -197,11 +200,7 @@ def test_tests_for_balls_prove_what_the_library_says(m: int, target: int) -> Non
     assert checked(changed(document, 1.01)).word == "not covered"
     assert checked(changed(document, sensitivity=1.9)).word != "proved"
     assert checked(changed(document, delta=1e4 * delta)).word != "proved"
-
-
-def test_a_bound_for_fewer_entries_serves_for_more() -> None:
-    document = bound_document(ln.least_noise(epsilon=1, delta=1e-6, sensitivity=1.0, shape=10))
-    more = changed(document, 100.0, dimension=1000)
+    more = changed(document, 100.0, dimension=1000)  # a bound for fewer entries serves for more
     assert checked(more).word == "proved"
     assert checked(changed(more, 1.01)).word == "not covered"
 
@@ -216,13 +215,6 @@ def test_counts_have_the_bound_of_single_entries() -> None:
 
 
 # What is false, or not to be read
-
-
-def test_a_bound_above_normal_noise_is_refuted() -> None:
-    gaussian = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=2.0, shape=10)
-    document = scalar(1.0, 1e-6, gaussian.expected_loss * 1.001, 5, dimension=10, sensitivity=2.0)
-    assert checked(document).word == "refuted"
-    assert checked(changed(document, 0.99)).word == "not covered"
 
 
 def caps(**fields: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._common import round_up, settle
+from lessnoise._common import root_up, round_up, settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
@@ -117,7 +117,7 @@ class Gram(NumericQuery):
         largest, l1, apart = self._extent()
         if neighbours is Neighbours.REPLACE:
             # Squares are never negative, so one of them alone cannot change by more than the larger.
-            frobenius = largest if size == 1 else Fraction(whole_sums.norm_up([round_up(largest)] * 2))
+            frobenius = largest if size == 1 else Fraction(root_up(2 * largest**2))
             largest, l1 = min(frobenius, apart[0]), min(size * frobenius, apart[1])
         entry = whole_sums.SPACING * Fraction(self._step) ** 2
         return Norms(round_up(largest + size * entry), round_up(l1 + size * size * entry))
@@ -132,9 +132,9 @@ class Gram(NumericQuery):
         square = max(low * low, high * high)
         products = (Fraction(0), low * low, low * high, high * high)
         width = max(products) - min(products)  # of an entry off the diagonal; a dropped row counts 0
-        entries = [round_up(square)] * size + [round_up(width)] * (size * (size - 1))
-        apart = whole_sums.norm_up(entries) if size <= 64 else _norm(entries)
-        return size * square, size * size * square, (Fraction(apart), size * square + size * (size - 1) * width)
+        others = size * (size - 1)
+        apart = Fraction(root_up(size * square**2 + others * width**2))
+        return size * square, size * size * square, (apart, size * square + others * width)
 
     @property
     def _ends(self) -> tuple[int, int]:
@@ -195,6 +195,11 @@ class SecondMoments(Gram):
     block_rows = 1 << 14
     kind = "second moments"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ends is not None:
+            whole_sums.grid_step(self._farthest, BITS)  # of ordinary size: steps do not overflow
+
     @classmethod
     def read(cls, values: dict[str, Any]) -> Self:
         """A query of this kind from its plain values: rows have no box."""
@@ -251,8 +256,13 @@ class SecondMoments(Gram):
         if self.ends is None:
             return super()._step
         assert self.norm is not None
-        farthest = float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0))))
-        return whole_sums.grid_step(min(farthest, self.norm), BITS)
+        return whole_sums.grid_step(min(self._farthest, self.norm), BITS)
+
+    @property
+    def _farthest(self) -> float:
+        """The farthest end of an entry that is moved."""
+        with np.errstate(over="ignore"):
+            return float(np.max(np.abs(np.array(self.ends) - np.array(self.shift or 0.0))))
 
     def _fill(self, values: Array, rows: Array) -> None:
         finite = np.isfinite(values)
@@ -289,8 +299,3 @@ class SecondMoments(Gram):
         used[long] = np.trunc(used[long] * (limit * (1.0 - 2.0**-36) / np.sqrt(squares[long]))[:, np.newaxis])
         rows[:, -1] = ((values < low) | (values > high)).any(axis=1)
         rows[long[squares[long] > (limit * _BEYOND) ** 2], -1] = 1.0
-
-
-def _norm(entries: list[float]) -> float:
-    """An l2 norm of many numbers, rounded up."""
-    return math.sqrt(math.fsum(entry * entry for entry in entries)) * (1.0 + 1e-14)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Interval = tuple[float, float]
 
 BITS = 30  # 2^33 rows fit in 63 bits
+_SMALLEST = sys.float_info.min  # normal double; its inverse is one, too
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,9 @@ class Mean(NumericQuery):
     def __post_init__(self) -> None:
         names = column_names(self.names)
         settle(self, names=names, bounds=intervals(self.bounds, names))
+        for ends, half in zip(self.bounds, self._half.tolist(), strict=True):
+            if not _SMALLEST <= half <= 1.0 / _SMALLEST:
+                raise InvalidInput(f"bounds={ends} have a half width that is too small or large: change the units.")
         if self.rows is not None:
             settle(self, rows=validation.whole_number("rows", self.rows))
 

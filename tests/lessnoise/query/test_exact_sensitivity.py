@@ -187,3 +187,26 @@ def test_more_rows_than_the_sensitivity_is_for_are_refused():
         with pytest.raises(InvalidInput, match="rows=100 is the most"):
             refused()
     assert Layout(2, 1.0, rows=MOST_ROWS).sensitivity < Layout(2, 1.0).sensitivity * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 64, 65])
+@pytest.mark.parametrize("end", [2.0**-300, 1.0, 2.0**300])
+def test_norms_of_boxes_hold_whatever_their_size_and_number_of_columns(columns, end):
+    query, square = Gram([f"c{i}" for i in range(columns)], box=(-end, end)), Fraction(end) ** 2
+    stated = Fraction(query.sensitivity("replace")) ** 2
+    # Entries on the diagonal lie in [0, b^2], others in [-b^2, b^2]; or two rows at right angles.
+    needed = min(2 * columns**2, columns + 4 * columns * (columns - 1)) * square**2
+    assert 1 <= stated / needed < 1 + Fraction(columns, 10**4)
+
+
+@pytest.mark.parametrize("bounds", [(0, 5e-324), (-5e-324, 5e-324), (1e-310, 2e-310), (-1.7e308, 1.7e308)])
+def test_means_refuse_bounds_whose_half_width_has_no_inverse(bounds):
+    with pytest.raises(InvalidInput, match="half width"):
+        Mean(["a", "b"], bounds=[(0, 1), bounds])
+
+
+def test_ends_that_overflow_in_steps_are_refused_before_data_is_read():
+    with pytest.raises(InvalidInput, match="not between"):
+        SecondMoments(["a"], norm=1.0, ends=((-1e308,), (1e308,)), shift=(0.0,))
+    with pytest.raises(InvalidInput, match="not between"):
+        SecondMoments(["a"], norm=1.0, ends=((-1e308,), (1e308,)), shift=(-1.5e308,))

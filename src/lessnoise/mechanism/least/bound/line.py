@@ -277,6 +277,7 @@ class _RearrangedMarch:
         n, growth = self.per_unit, self.growth
         low, high, sag = self.low, self.high, self.sag
         w = 1.0 / n
+        most = (1.0 - w) * (1.0 - 1e-15)  # so that no cell contributes to itself
         count = len(low)
         inflow = [0.0] * (count + n + 2)
         top = [0.0] * (count + n + 2)
@@ -294,16 +295,16 @@ class _RearrangedMarch:
             value = max(growth * top[j] * (1.0 + 1e-14) + (level - low[j]) / half, 0.0)  # X does not fall at all
             if x >= dip:
                 value = min(value, max((dip - gain) / (w * half), 0.0))
-            if value > 1.0:
+            value *= 1.0 + 1e-14
+            if value > most:
                 return False
             x = gain
             if value > 0.0:
-                value *= 1.0 + 1e-14
                 x += w * half * value * (1.0 - 1e-15) - 1e-15 * abs(x)
                 quiet = 0
                 cells = value * n
                 m = 0
-                while m < cells + 1.0 and m < n:
+                while m < cells + 1.0:  # so m < n
                     ahead = j + n - m
                     inflow[ahead] += _share(cells, m) * w
                     if value > top[ahead]:
@@ -351,8 +352,9 @@ def rearrangement_bound(problem: Problem, expected: float, reach: float, *, cell
         E f >= nu - lambda delta   whenever X(r) = int_0^r (G - nu) >= 0 for all r,  G = f + lambda (Phi1 - e^eps Phi2).
 
     t is constant on cells; outwards from 0, each value is the least that keeps X >= 0. For a given lambda the largest
-    nu for which t stays below 1 and dies out is found by bisection. X is rounded down at every step, in proportion to
-    the terms of that step, so that it stays below the true one where t has grown to 1/delta times its first value.
+    nu for which t stays below 1 less a cell's width and dies out is found by bisection. X is rounded down at every
+    step, in proportion to the terms of that step, so that it stays below the true one where t has grown to 1/delta
+    times its first value.
 
     The best bound of this kind over lambda; ``expected`` and ``reach`` are those of a good mechanism.
     """
