@@ -84,7 +84,8 @@ class _Tests:
         self.scale = given.positive("scale")
         self.nodes, self.levels = given.numbers("nodes", _MOST_NODES), given.numbers("levels", _MOST_LEVELS)
         nodes, levels = self.nodes, self.levels
-        if len(nodes) < 2 or nodes[0] != 0.0 or any(b <= a for a, b in pairwise(nodes)):
+        nodes += [nodes[-1] + 1.0] if nodes else []  # all tests are 0 in a last cell: see _rise
+        if len(nodes) < 3 or nodes[0] != 0.0 or any(b <= a for a, b in pairwise(nodes)):
             raise Unreadable(f"{given.name}.nodes do not grow from 0.")
         if not levels or levels[0] <= 0.0 or levels[-1] >= 1.0 or sorted(set(levels)) != levels:
             raise Unreadable(f"{given.name}.levels do not grow between 0 and 1.")
@@ -104,10 +105,11 @@ class _Tests:
             shift, flat = float(one.number("shift", 0.0, 1.0, open_low=True)), one.numbers("values", _MOST_VALUES)
             one.end()
             total += len(flat)
-            if len(flat) != len(nodes) * len(levels) or min(flat) < 0.0 or any(flat[-len(levels) :]):
+            if len(flat) != (len(nodes) - 1) * len(levels) or min(flat) < 0.0 or any(flat[-len(levels) :]):
                 raise Unreadable(f"{one.name}.values are not >= 0 for each node and level, and 0 at the last node.")
             if total > _MOST_VALUES:
                 raise NotCovered("the tests have too many values.")
+            flat += [0.0] * len(levels)
             rows = [[arb(c) for c in flat[i : i + len(levels)]] for i in range(0, len(flat), len(levels))]
             largest = arb(0)
             for place, row in enumerate(rows):
@@ -116,7 +118,7 @@ class _Tests:
             self.spent += largest
             self.shifts.append(shift)
             self.tables.append(self._cells(rows))
-        self.end = math.nextafter(nodes[-1] + 1.0, math.inf)  # beyond it all tests are 0 on both spheres
+        self.end = math.nextafter(nodes[-1], math.inf)  # beyond it all tests are 0 on both spheres
 
     def _cells(self, rows: list[list[arb]]) -> list[_Cell]:
         """The cells up to the last that is not 0."""
@@ -198,7 +200,8 @@ class _Tests:
             reached = sum(end >= p for end in ends)
             whole = sum(end > p for end in ends)
             cell = table[p]
-            if cell.zero[reached]:
+            if cell.zero[reached]:  # its lines may come from cells further below: see _rise
+                parts.append(_Part(p, arb(0), arb(0), []))
                 continue
             mass, first = inside(p)
             size, tilt, falls = arb(0), arb(0), list[tuple[arb, arb]]()
@@ -217,14 +220,14 @@ class _Tests:
         r1, r2 = arb(one.radius), arb(two.radius)
         slope = self.own_part(bisect_right(self.nodes, one.radius) - 1)[1]
         sag = slope.max(arb(0)) * (r2 - r1) ** 2 / 4
-        for shift, parts in zip(self.shifts, two.parts, strict=True):
-            rise = self._rise(r1, r2, arb(shift), parts) if parts else arb(0)
+        for shift, table, parts in zip(self.shifts, self.tables, two.parts, strict=True):
+            rise = self._rise(r1, r2, arb(shift), parts, len(table)) if table and two.radius > shift else arb(0)
             if rise is None:
                 return None
             sag += self.grow * rise
         return one.value.min(two.value) - sag
 
-    def _rise(self, r1: arb, r2: arb, d: arb, parts: list[_Part]) -> arb | None:
+    def _rise(self, r1: arb, r2: arb, d: arb, parts: list[_Part], last: int) -> arb | None:
         """How far Phi2 may rise above its chord."""
         m, w, h = self.m, r2 - r1, d * d * self.sine_squared[0]
         g1, g2 = (r1 * r1 - h).sqrt(), (r2 * r2 - h).sqrt()
@@ -232,6 +235,9 @@ class _Tests:
             return None
         s, total = r1 / g1, arb(0)
         reach, ratio = s * w, (s * g2 / r2).max(arb(1))
+        # The tests are 0 in the last cell: lines that are beyond it at r2 must have been in it, at least, at r1.
+        if not (self.a[last] - reach).max(r1 - d) >= self.a[last - 1]:
+            return None
         for p, size, tilt, falls in parts:
             least = (self.a[p] - reach).max(r1 - d)  # |n| at r1
             if not least > (self.a[p - 1] if p else 0):
