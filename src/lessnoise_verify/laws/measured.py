@@ -59,8 +59,8 @@ class Reach:
         if moved and case.relation != "replace":
             raise Refuted("counts that are moved are those of replaced individuals, not of added or removed ones.")
         if case.changes is None:
-            half = sensitivity / 2 if case.dimension > 1 else Fraction(0)
-            return cls(half, True, sensitivity / 2, half) if moved else cls(sensitivity, False, sensitivity, half)
+            total = sensitivity / 2 if moved else sensitivity
+            return cls(total, moved, total, sensitivity / 2 if case.dimension > 1 else Fraction(0))
         total = _root_up(case.changes.squared_norm(1))
         if moved:
             total = case.changes.side or total
