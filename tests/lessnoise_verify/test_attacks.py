@@ -107,8 +107,8 @@ def test_the_base_of_correlated_noise_falls_outwards(name: str, value: float) ->
 def test_what_is_moved_may_leave_the_only_cell(cells: int) -> None:
     # A row whose new value lies outside all cells is dropped: the count changes by 1, half of the sensitivity.
     noise = {"kind": "laplace", "scale": 2.0}
-    strategy, asked = {"kind": "cells", "table": [cells]}, {"parts": []}
-    measured = {"kind": "measured", "strategy": strategy, "workload": asked, "noise": noise, "change": "moved"}
+    asked: dict[str, Any] = {"strategy": {"kind": "cells", "table": [cells]}, "workload": {"parts": []}}
+    measured = {"kind": "measured", **asked, "noise": noise, "change": "moved"}
     _, high = delta(measured, [cells], 0.0, 2.0, neighbours="replace")
     assert high >= 1 - math.exp(-1 / 4)
 
@@ -191,7 +191,11 @@ def test_bodies_by_drawing(size: int, power: float) -> None:
 
     inside = {"cube": rng.uniform(-1, 1, (count, size)), "corner": rng.uniform(-1, 1, (5 * count, size))}
     inside["corner"] = inside["corner"][corner(inside["corner"]) <= 1]
-    for body, norm in (("cube", lambda x: abs(x).max(1)), ("corner", corner)):
+
+    def cube(x: Any) -> Any:
+        return abs(x).max(1)
+
+    for body, norm in (("cube", cube), ("corner", corner)):
         uniform = inside[body]
         x = uniform * (scale * rng.gamma((size + power) / power, size=len(uniform)) ** (1 / power))[:, None]
         worst = 0.0
