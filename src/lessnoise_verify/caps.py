@@ -81,7 +81,8 @@ class _Tests:
         self.scale = given.positive("scale")
         self.nodes, self.levels = given.numbers("nodes", _MOST_NODES), given.numbers("levels", _MOST_LEVELS)
         nodes, levels = self.nodes, self.levels
-        if len(nodes) < 2 or nodes[0] != 0.0 or any(b <= a for a, b in pairwise(nodes)):
+        nodes += [nodes[-1] + 1.0] if nodes else []  # all tests are 0 in a last cell: see _rise
+        if len(nodes) < 3 or nodes[0] != 0.0 or any(b <= a for a, b in pairwise(nodes)):
             raise Unreadable(f"{given.name}.nodes do not grow from 0.")
         if not levels or levels[0] <= 0.0 or levels[-1] >= 1.0 or sorted(set(levels)) != levels:
             raise Unreadable(f"{given.name}.levels do not grow between 0 and 1.")
@@ -101,10 +102,11 @@ class _Tests:
             shift, flat = float(one.number("shift", 0.0, 1.0, open_low=True)), one.numbers("values", _MOST_VALUES)
             one.end()
             total += len(flat)
-            if len(flat) != len(nodes) * len(levels) or min(flat) < 0.0 or any(flat[-len(levels) :]):
+            if len(flat) != (len(nodes) - 1) * len(levels) or min(flat) < 0.0 or any(flat[-len(levels) :]):
                 raise Unreadable(f"{one.name}.values are not >= 0 for each node and level, and 0 at the last node.")
             if total > _MOST_VALUES:
                 raise NotCovered("the tests have too many values.")
+            flat += [0.0] * len(levels)
             rows = [[arb(c) for c in flat[i : i + len(levels)]] for i in range(0, len(flat), len(levels))]
             largest = arb(0)
             for place, row in enumerate(rows):
@@ -113,7 +115,7 @@ class _Tests:
             self.spent += largest
             self.shifts.append(shift)
             self.tables.append(self._cells(rows))
-        self.end = math.nextafter(nodes[-1] + 1.0, math.inf)  # beyond it all tests are 0 on both spheres
+        self.end = math.nextafter(nodes[-1], math.inf)  # beyond it all tests are 0 on both spheres
 
     def _cells(self, rows: list[list[arb]]) -> list[_Cell]:
         cells, before = list[_Cell](), [arb(0)] * len(self.levels)
@@ -184,7 +186,8 @@ class _Tests:
         for p in range(max(bisect_left(self.nodes, radius - shift) - 2, 0), min(ends[0] + 1, last)):
             reached, whole = sum(end >= p for end in ends), sum(end > p for end in ends)
             cell, total = table[p], [arb(0)] * 3
-            if cell[reached][2] == 0:
+            if cell[reached][2] == 0:  # its lines may come from cells further below: see _rise
+                parts.append(_Part(p, *total))
                 continue
             mass, first = inside(p)
             for i, j in [(0, whole)] * (whole > 0) + [(level, level + 1) for level in range(whole, reached)]:
@@ -202,7 +205,7 @@ class _Tests:
         slope = self.own_part(bisect_right(self.nodes, one.radius) - 1)[1]
         sag = slope.max(arb(0)) * (r2 - r1) ** 2 / 4
         for shift, parts in zip(self.shifts, two.parts, strict=True):
-            rise = self._rise(r1, r2, arb(shift), parts) if parts else arb(0)
+            rise = self._rise(r1, r2, arb(shift), parts) if two.radius > shift else arb(0)
             if rise is None:
                 return None
             sag += self.grow * rise
@@ -216,6 +219,9 @@ class _Tests:
             return None
         s, total = r1 / g1, arb(0)
         reach, ratio = s * w, (s * g2 / r2).max(arb(1))
+        # The tests are 0 in the last cell: lines that are beyond it at r2 must have been in it, at least, at r1.
+        if not (self.a[-1] - reach).max(r1 - d) >= self.a[-2]:
+            return None
         for p, size, tilt, fall in parts:
             least = (self.a[p] - reach).max(r1 - d)  # |n| at r1
             if not least > (self.a[p - 1] if p else 0):

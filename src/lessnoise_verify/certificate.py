@@ -14,7 +14,7 @@ from lessnoise_verify.balls import ball, ends, probability_ends, refined, shown
 from lessnoise_verify.changes import RELATIONS, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
 from lessnoise_verify.laws import Case
-from lessnoise_verify.queries import NORMS, check_query
+from lessnoise_verify.queries import NORMS, WHOLE, check_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ ASSUMED: Final = (
     "Nothing else was released about the same individuals; several releases must be composed.",
 )
 STATED: Final = "One individual changes the value as stated here; nobody can tell that from the certificate."
+OF_WHOLE: Final = "The value is of whole numbers, as the noise is."
 OF_QUERY: Final = "The value is the answer to the stated query, and one individual is one such unit."
 
 
@@ -151,7 +152,14 @@ def check_mechanism(given: Fields, proof: Proof) -> None:
     words = f"delta at epsilon = {float(claim.epsilon):.12g}"
     decide(proof, words, lambda bits: mechanism.delta(claim.epsilon, bits), Fraction(0), claim.delta)
     proof.proved.append(f"the noise is {claim}, apart from the machine that draws it")
-    proof.assumed.append(STATED)
+    proof.assumed += stated_words(mechanism)
+
+
+def stated_words(mechanism: Mechanism) -> list[str]:
+    """What is believed of the value that the noise is added to."""
+    noise = mechanism.noise
+    inner = noise.fields("noise") if noise.text("kind") == "measured" else noise
+    return [STATED, OF_WHOLE] if inner.text("kind") in WHOLE else [STATED]
 
 
 def read_bracket(given: Fields) -> tuple[Fraction, Fraction, Fraction]:
@@ -223,7 +231,7 @@ def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) 
     if case.changes is not None and order is not None and case.sensitivity**2 < case.changes.squared_norm(order):
         raise Refuted(f"sensitivity = {float(case.sensitivity):.12g} is below the largest norm of the stated changes.")
     if query is None:
-        proof.assumed.append(STATED)
+        proof.assumed += stated_words(mechanism)
         return
     check_query(query, mechanism.noise, case)
     proof.proved.append("the noise is made for all that one unit can change of the stated query's answer")

@@ -31,7 +31,7 @@ NORMS: Final[dict[str, float]] = {
     **dict.fromkeys(("correlated-gaussian", "correlated-radial"), math.inf),
 }
 """The norm in which a law's sensitivity is stated."""
-_WHOLE: Final = ("geometric", "discrete-gaussian", "discrete-power")
+WHOLE: Final = ("geometric", "discrete-gaussian", "discrete-power")
 _SPACING: Final = 2**10
 _ONE: Final = 2**30  # steps of what a row adds to a measure in all
 _MOST_NAMES: Final = 2**14
@@ -134,7 +134,7 @@ def check_covers(noise: Fields, case: Case, effect: Effect) -> None:
     """Refuted if a unit provably changes more than the mechanism hides; NotCovered if that is not decided."""
     kind, found = noise.text("kind"), effect.changes
     inner = noise.fields("noise").text("kind") if kind == "measured" else kind
-    if inner in _WHOLE and not found.whole:
+    if inner in WHOLE and not found.whole:
         raise Refuted(f"{inner} noise is for whole numbers, which the answer need not be.")
     if _covers(kind, noise, case, found):
         return

@@ -18,6 +18,7 @@ from lessnoise_verify.certificate import (
     check_total,
     decide,
     read_bracket,
+    stated_words,
 )
 from lessnoise_verify.changes import RELATIONS
 from lessnoise_verify.compositions import Part, composed_delta
@@ -83,6 +84,7 @@ def check_composition(given: Fields, proof: Proof) -> None:
         if mechanism.case.relation != stated.relation or (part.rate < 1 and stated.relation != "add/remove"):
             raise Refuted("the parts are not for the relation of the guarantee, or samples are not for add/remove.")
         machine += part.count * _machine(mechanism, stated.epsilon)
+        proof.assumed += stated_words(mechanism)
         parts.append(part)
     low, high, numeric = read_bracket(given)
     words = f"delta of all releases at epsilon = {float(stated.epsilon):.12g}"
@@ -91,7 +93,7 @@ def check_composition(given: Fields, proof: Proof) -> None:
         part.noise.end()
     check_total(stated, ends(found)[1], high, machine, numeric)
     proof.proved.append(f"with the machine's share, all releases together are {stated}")
-    proof.assumed += [STATED, *ASSUMED[:2]]
+    proof.assumed += ASSUMED[:2]
 
 
 def _check_changes(mechanisms: list[Mechanism], measures: list[Measure], groups: int, unit: Unit) -> None:
@@ -100,7 +102,7 @@ def _check_changes(mechanisms: list[Mechanism], measures: list[Measure], groups:
     With private keys (no groups) a release says itself for how many groups it is, and units that count once in a group
     get noise that ends.
     """
-    left, ended = list(mechanisms), groups > 0
+    left, ended, undecided = list(mechanisms), groups > 0, None
     for measure in measures:
         widths = [measure.width]
         if measure.kind == "cells" and left and left[0].noise.text("kind") == "quantile-choice":
@@ -114,12 +116,17 @@ def _check_changes(mechanisms: list[Mechanism], measures: list[Measure], groups:
             if size % width or (groups and size != groups * width):
                 raise Refuted(f"a release of {size} numbers is none of {width} numbers for each group.")
             effect = replace(measure, width=width).effect(size // width, unit, mechanism.case.relation)
-            check_covers(mechanism.noise, mechanism.case, effect)
+            try:
+                check_covers(mechanism.noise, mechanism.case, effect)
+            except NotCovered as error:  # others may still be refuted
+                undecided = error
             once = effect.changes.whole and effect.changes.squared_norm(math.inf) == 1
             ends_there = mechanism.noise.text("kind") == "geometric" and mechanism.noise.number("tail", 0.0) > 0
             ended |= once and ends_there
     if left:
         raise Refuted("there are more releases than the measures of the query need.")
+    if undecided is not None:
+        raise undecided
     if not ended:
         raise NotCovered("keys are private, but no number of units has noise that ends.")
 

@@ -96,6 +96,8 @@ def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
         raise Unreadable("the schema is neither 1 nor 2.")
     if schema == 2 and kind != "mechanism":
         kind = given.choice("kind", *_KINDS)
+    if value is not None and kind != "release":
+        raise NotCovered(f"a {kind} names no array that could be checked.")
     _KINDS[kind](given, proof, value)
 
 
@@ -128,7 +130,7 @@ def _check_files(given: Fields, proof: Proof, folder: Path | None) -> None:
         try:
             with (folder / name).open("rb") as file:
                 same = digest(file) == expected
-        except OSError:
+        except (OSError, ValueError):  # no such file, or no name that one may have
             raise Refuted(f"the file {name[:60]!r} is not beside the certificate.") from None
         if not same:
             raise Refuted(f"the file {name[:60]!r} is not the one that the certificate was written for.")

@@ -36,7 +36,10 @@ _LOWEST: Final = 10**5  # e^-this is as good as 0
 
 def largest_change(value: Fraction) -> int:
     """The whole number that a sensitivity, or its square, allows: one that is just below the next means that one."""
-    return math.floor(value + min(value / 100, Fraction(1, 4)))
+    found = math.floor(value + min(value / 100, Fraction(1, 4)))
+    if found == 0:  # of whole numbers nothing would change, but then nobody would state such a sensitivity
+        raise NotCovered("noise of whole numbers is for changes by at least 1.")
+    return found
 
 
 def _largest(x: arb, change: int, high: int, loss: Callable[[int], arb], survival: Callable[[int], arb]) -> arb:
@@ -327,7 +330,7 @@ def power_moves(noise: Fields, case: Case) -> Moves:
         if change > 1 and case.dimension > 1 and noise.number("p") > 1:
             raise NotCovered("discrete power noise is for a set of changes, or for one that changes one entry by 1.")
         return Moves.of([(change, 1)])
-    if case.changes.dominant is None or not case.changes.whole:
+    if case.changes.dominant is None or not case.changes.whole or case.changes.squared_norm(math.inf) > 10**30:
         raise NotCovered("discrete power noise is for sets of whole changes with one that is above all others.")
     return case.changes.dominant
 

@@ -30,7 +30,7 @@ def correlated_radial(noise: Fields, case: Case, epsilon: Fraction, bits: int) -
     if base.choice("kind", "radial", "shells") == "shells":
         found = of_range(lambda square: shells.shells_delta(base, m, square, epsilon, bits), low, high)
     else:
-        k, p, scale = base.positive("k"), base.positive("p"), base.positive("scale")
+        k, p, scale = base.positive("k", m), base.number("p", 1e-3, 1e3), base.positive("scale")
         found = of_range(lambda square: radial.radial_delta(k, p, scale, m, square, epsilon, bits), low, high)
     base.end()
     return found

@@ -296,6 +296,8 @@ class _Integral:
             exact, place = (f(middle.kappa, middle.y) for f in (self.lunes.fraction, self.lunes.place))
             at_middle = self._series(middle, radius, self._exponent(middle, middle), exact, place)
             within = self._series(whole, radius, self._exponent(low, high), fraction, place)
+        except ValueError:  # a quotient of series by one that may begin with 0
+            return arb.nan()
         finally:
             ctx.cap = length
         self.blurred |= at_middle[0].is_finite() and not accurate(at_middle[0], self.bits)
