@@ -50,8 +50,7 @@ class Signer:
             key = serialization.load_pem_private_key(content, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise InvalidInput(
-                f"key={place} is not a private key without a password: make one with lessnoise.Signer.new()"
-                ".write(KEY)."
+                f"key={place} is not a private key without a password: make one with lessnoise.Signer.new().write(KEY)."
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
             raise InvalidInput(f"key={place} is not an Ed25519 key: make one with openssl genpkey -algorithm ed25519.")

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from flint import arb, arb_series, ctx
 
-from lessnoise_verify.balls import accurate, ball, between, probability, working
+from lessnoise_verify.balls import accurate, ball, between, check_time, probability, working
 from lessnoise_verify.document import Fields, NotCovered
 from lessnoise_verify.laws.gaussian import gaussian_delta
 from lessnoise_verify.laws.registry import Case, law
@@ -287,6 +287,7 @@ class _Integral:
 
     def _integrated(self, low: _Node, high: _Node, fraction: arb) -> arb:
         """The cell by a series in (x - middle)/radius, with the remainder f_n(cell) h^n, of one sign for an even n."""
+        check_time()
         middle, radius = self.node((low.x + high.x) / 2), (high.x - low.x) / 2
         if not (middle.x.is_exact() and radius.is_exact()):
             return arb.nan()
