@@ -73,7 +73,8 @@ def verify(
         _check_files(given, proof, folder)
         given.end()
     except NotProved as error:
-        return Verdict(_OF[type(error)], str(error), tuple(proof.proved), (), tuple(proof.skipped))
+        word = next(word for kind, word in _OF.items() if isinstance(error, kind))
+        return Verdict(word, str(error), tuple(proof.proved), (), tuple(proof.skipped))
     return Verdict("proved", "", tuple(proof.proved), tuple(dict.fromkeys(proof.assumed)), tuple(proof.skipped))
 
 
