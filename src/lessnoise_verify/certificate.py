@@ -187,10 +187,10 @@ def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechan
     if stated.relation != mechanism.case.relation:
         raise Refuted(f"the guarantee is for {stated.relation}, the mechanism for {mechanism.case.relation}.")
     _check_private(given)
-    check_sensitivity(mechanism, proof, given.fields("query") if isinstance(given.take("query", None), dict) else None)
+    check_sensitivity(mechanism, proof, _query(given))
     words = f"delta at epsilon = {float(stated.epsilon):.12g}"
     found = decide(proof, words, lambda bits: mechanism.delta(stated.epsilon, bits), low, high)
-    share = refined(lambda: mechanism.machine_share(stated.epsilon), 40)
+    share = refined(lambda: mechanism.machine_share(stated.epsilon), 80)
     check_total(stated, ends(found)[1], high, ends(share)[1], numeric)
     proof.proved.append(f"with the machine's share, {shown(share)}, a release is {stated}")
     _check_claim(mechanism, given.take("claim_holds"), proof)
@@ -198,6 +198,15 @@ def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechan
     given.items("assumptions", 100)
     proof.assumed += ASSUMED
     return mechanism
+
+
+def _query(given: Fields) -> Fields | None:
+    """What was asked; files of version 1 may have its name alone, and words about it in other fields."""
+    if isinstance(given.take("query", None), str):
+        for name in ("axes", "unit", "engine", "rules"):
+            given.take(name, None)
+        return None
+    return given.fields("query") if "query" in given else None
 
 
 def _check_private(given: Fields) -> None:
@@ -209,7 +218,7 @@ def _check_private(given: Fields) -> None:
 
 def _check_claim(mechanism: Mechanism, holds: object, proof: Proof) -> None:
     claim = mechanism.claim
-    if holds not in (True, False, None) or (claim is None) != (holds is None):
+    if not isinstance(holds, bool | None) or (claim is None) != (holds is None):
         raise Refuted("claim_holds does not fit the claim.")
     if claim is None:
         return

@@ -86,6 +86,8 @@ def check_composition(given: Fields, proof: Proof) -> None:
         machine += part.count * _machine(mechanism, stated.epsilon)
         proof.assumed += stated_words(mechanism)
         parts.append(part)
+    if not parts:
+        raise Unreadable(f"{given.name}.parts is empty.")
     low, high, numeric = read_bracket(given)
     words = f"delta of all releases at epsilon = {float(stated.epsilon):.12g}"
     found = decide(proof, words, lambda bits: composed_delta(parts, stated.epsilon, bits), low, high)
@@ -156,4 +158,4 @@ def _check_total(done: _Done, stated: Stated, proof: Proof) -> None:
 
 
 def _machine(mechanism: Mechanism, epsilon: Fraction) -> Fraction:
-    return ends(refined(lambda: mechanism.machine_share(epsilon), 40))[1]
+    return ends(refined(lambda: mechanism.machine_share(epsilon), 80))[1]
