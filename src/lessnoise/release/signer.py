@@ -7,13 +7,12 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import TYPE_CHECKING, Any, Self
 
 from lessnoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _LARGEST = 1 << 14  # bytes of a key's file
 
@@ -35,11 +34,17 @@ class Signer:
     @classmethod
     def new(cls) -> Self:
         """With a fresh key."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """With the private key in a PEM file, which must not be encrypted."""
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         place = Path(path)
         try:
             with place.open("rb") as file:
@@ -73,12 +78,16 @@ class Signer:
     @property
     def public_key(self) -> str:
         """The public key in PEM form, for ``lessnoise verify --public-key``."""
+        from cryptography.hazmat.primitives import serialization
+
         form = serialization.PublicFormat.SubjectPublicKeyInfo
         return self.key.public_key().public_bytes(serialization.Encoding.PEM, form).decode("ascii")
 
     @property
     def private_key(self) -> str:
         """The private key in PEM form: keep it to yourself."""
+        from cryptography.hazmat.primitives import serialization
+
         form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         return self.key.private_bytes(serialization.Encoding.PEM, form, plain).decode("ascii")
 

@@ -61,6 +61,7 @@ def test_json_for_programs(run, released):
     assert "No such file" in json.loads(run("verify", "none.json", "--json", code=2).stdout)["reason"]
 
 
+@pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 def test_published_claims_are_refuted(run, tmp_path):
     wrong = {
         "r1smg": ln.r1smg(epsilon=1e-5, delta=1e-7, sensitivity=2**0.5, shape=7921, calibration="published"),
