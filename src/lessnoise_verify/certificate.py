@@ -14,6 +14,7 @@ from lessnoise_verify.balls import ball, ends, probability_ends, refined, shown
 from lessnoise_verify.changes import RELATIONS, read_changes
 from lessnoise_verify.document import Fields, NotCovered, Refuted, Unreadable
 from lessnoise_verify.laws import Case
+from lessnoise_verify.laws.bodies import BODIES, largest_size
 from lessnoise_verify.queries import NORMS, WHOLE, check_query
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ ASSUMED: Final = (
 )
 STATED: Final = "One individual changes the value as stated here; nobody can tell that from the certificate."
 OF_WHOLE: Final = "The value is of whole numbers, as the noise is."
+_ROUNDED: Final = Fraction(1, 10**9)  # a norm may be rounded up
 OF_QUERY: Final = "The value is the answer to the stated query, and one individual is one such unit."
 
 
@@ -236,9 +238,14 @@ def _check_claim(mechanism: Mechanism, holds: object, proof: Proof) -> None:
 
 def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) -> None:
     """What one individual can change: as stated, or as it follows from a query; the sensitivity is that of the set."""
-    case, order = mechanism.case, NORMS.get(mechanism.noise.text("kind"))
-    if case.changes is not None and order is not None and case.sensitivity**2 < case.changes.squared_norm(order):
-        raise Refuted(f"sensitivity = {float(case.sensitivity):.12g} is below the largest norm of the stated changes.")
+    case, kind = mechanism.case, mechanism.noise.text("kind")
+    if case.changes is not None:
+        square = case.changes.squared_norm(NORMS[kind]) if kind in NORMS else None
+        if kind in BODIES:
+            square = largest_size(mechanism.noise, case) ** 2
+        twice = 4 if kind in ("hierarchy", "measured") else 1  # of rows that are moved: twice as much as leaves
+        if square is not None and not square <= case.sensitivity**2 <= square * twice * (1 + _ROUNDED):
+            raise Refuted(f"sensitivity = {float(case.sensitivity):.12g} is not the largest norm of the changes.")
     if query is None:
         proof.assumed += stated_words(mechanism)
         return

@@ -54,3 +54,11 @@ def test_curves_and_enclosures_of_random_mechanisms_meet():
     assert all(each.meets for each in found)
     assert sum(each.proved is not None for each in found) >= 33
     assert sum(each.inside for each in found) >= 30
+
+
+@pytest.mark.parametrize("name", ["two sums of one row", "histogram of one row"])
+@pytest.mark.parametrize("factor", [0.5, 2.0, 1.0 + 1e-6])
+def test_a_sensitivity_beside_a_set_is_that_of_the_set(name, factor):
+    values = json.loads(json.dumps(examples()[name]))
+    values["mechanism"]["sensitivity"] *= factor
+    assert verify(json.dumps(values).encode()).word == "refuted"

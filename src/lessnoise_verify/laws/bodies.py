@@ -61,6 +61,14 @@ def _sizes(noise: Fields, case: Case) -> tuple[str, Fraction, Fraction]:
     return body, changes.majorant.sizes[0][0], changes.majorant.sizes[0][0]
 
 
+BODIES: Final = ("norm-radial", "norm-staircase")
+
+
+def largest_size(noise: Fields, case: Case) -> Fraction:
+    """The size of the worst change: the sensitivity that a mechanism for such noise states."""
+    return _sizes(noise, case)[2]
+
+
 class _Body:
     """The share of a ball that is lost, as a function of q = 1 - r between 0 and 2."""
 
