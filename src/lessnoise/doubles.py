@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lessnoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _DOUBLES = "float64"
 _DEEPEST = 60
@@ -28,8 +31,17 @@ def compact(values: Any) -> Any:  # noqa: ANN401
     if not isinstance(values, list):
         return values
     if len(values) >= _LONG and all(type(value) is float for value in values):
-        return {_DOUBLES: base64.b64encode(np.array(values, dtype="<f8").tobytes()).decode("ascii")}
+        return encoded(values)
     return [compact(value) for value in values]
+
+
+def encoded(values: ArrayLike) -> dict[str, str]:
+    """Numbers, row by row, as base64 of little-endian doubles.
+
+    >>> encoded([0.0])
+    {'float64': 'AAAAAAAAAAA='}
+    """
+    return {_DOUBLES: base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode("ascii")}
 
 
 def expanded(values: Any, depth: int = 0) -> Any:  # noqa: ANN401

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lessnoise_verify as verifier
-from lessnoise._common import round_up
 from lessnoise.audit.random_mechanisms import KINDS, random_mechanism
-from lessnoise.guarantees import Bracket
+from lessnoise.mechanism import enclosure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from lessnoise.guarantees import Bracket
 
 _ROUNDING = 1e-14  # relative: both brackets are rounded to doubles, and a sensitivity may be rounded up
 
@@ -80,8 +80,7 @@ def compare_curves(
         mechanism, description = example.mechanism, example.mechanism.to_dict()
         begun, proved, reason = time.perf_counter(), None, ""
         try:
-            low, high = verifier.enclosed_delta(description, example.epsilon, digits)
-            proved = Bracket(-round_up(-low), min(round_up(high), 1.0))
+            proved = enclosure(description, example.epsilon, digits)
         except verifier.NotProved as error:
             reason = str(error)
         seconds = time.perf_counter() - begun
@@ -107,7 +106,7 @@ def summary(found: list[Comparison]) -> list[dict[str, Any]]:
                 "inside": sum(each.inside for each in own),
                 "missed": sum(not each.meets for each in own),
                 "median_seconds": times[len(times) // 2],
-                "slowest_seconds": times[-1] if times else math.nan,
+                "slowest_seconds": times[-1],
             }
         )
     return rows

@@ -58,6 +58,7 @@ from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, 
 from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request
+from lessnoise.mechanism.rigorous import enclosure
 from lessnoise.mechanism.sampling import (
     draw_noise,
     grid_step,
@@ -118,6 +119,7 @@ __all__ = [
     "delta_of_one_shift",
     "discrete_gaussian",
     "draw_noise",
+    "enclosure",
     "epsilon_of",
     "find_mechanism",
     "gauge",

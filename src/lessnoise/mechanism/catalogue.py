@@ -117,9 +117,8 @@ def _for_counts(builder: Callable[..., Mechanism], **fixed: object) -> Build:
         if request.moved and builder is counts.hb:
             arguments["change"] = "moved"
         size = request.need("l1_sensitivity", "a mechanism for histograms")
-        side = None if request.changes is None else request.changes.side(request.dimension)
-        if "change" in arguments and side is not None:
-            size = 2.0 * side
+        if "change" in arguments:
+            size = request.l1_of_counts
         return builder(**arguments, l1_sensitivity=size, **fixed)
 
     return build

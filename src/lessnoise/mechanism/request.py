@@ -109,6 +109,12 @@ class Request:
         """The l1 sensitivity, or the largest that the l2 sensitivity allows: sqrt(M) D."""
         return self.l1_sensitivity if self.l1_sensitivity is not None else self.largest_norm(1.0)
 
+    @property
+    def l1_of_counts(self) -> float:
+        """The l1 sensitivity of a table of counts; of rows that are moved, twice as much as leaves or enters."""
+        side = self.changes.side(self.dimension) if self.moved and self.changes is not None else None
+        return self.l1 if side is None else 2.0 * side
+
     def largest_norm(self, p: float) -> float:
         """The largest l_p norm of a vector of l2 norm D: D for p >= 2, D M^(1/p - 1/2) below."""
         return float(self.sensitivity * self.dimension ** max(1.0 / p - 0.5, 0.0) * (1.0 + 1e-15))

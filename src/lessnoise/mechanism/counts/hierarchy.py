@@ -25,7 +25,7 @@ from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.counts.inference import consistent_leaves, levels_of, sums_error
 from lessnoise.mechanism.counts.laplace import repeated_laplace_delta
 from lessnoise.mechanism.curve import gaussian
-from lessnoise.mechanism.curve.dispatch import attained, law_delta, law_pure_epsilon, no_curve, worst_of
+from lessnoise.mechanism.curve.dispatch import attained, law_delta, law_pure_epsilon, moved_size, no_curve, worst_of
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
@@ -247,12 +247,7 @@ def _mu(law: Hierarchy, sensitivity: float) -> float:
 def _(law: Hierarchy, changes: Changes, dimension: int) -> float:
     if law.change == "moved" and changes.relation is not Neighbours.REPLACE:  # half is taken away, half added
         raise no_curve(law, changes)
-    if law.change == "any":
-        return changes.norm(1, dimension)
-    side = changes.side(dimension)  # the l1 norm is below twice that if the cells cannot hold all rows
-    if side is None:
-        raise no_curve(law, changes)
-    return 2.0 * side
+    return moved_size(law, changes, dimension) if law.change == "moved" else changes.norm(1, dimension)
 
 
 @attained.register(Hierarchy)

@@ -76,6 +76,14 @@ def attained(law: Law, changes: Changes, dimension: int) -> bool:
     return law.norm == "l2" or changes.majorant(dimension) is not None
 
 
+def moved_size(law: Law, changes: Changes, dimension: int) -> float:
+    """Twice the most that leaves, or that enters: the l1 norm may be smaller, if the cells cannot hold all of it."""
+    side = changes.side(dimension)
+    if side is None:
+        raise no_curve(law, changes)
+    return 2.0 * side
+
+
 def no_curve(law: Law, changes: Changes) -> InvalidInput:
     """The error for a set that a law has no curve for."""
     return InvalidInput(

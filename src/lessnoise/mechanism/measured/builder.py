@@ -165,11 +165,7 @@ class _Target:
     @property
     def size(self) -> float:
         """The largest change of the table, in l1; of moved rows, twice as much as leaves or enters."""
-        request = self.request
-        if self.change == "any" or request.changes is None:
-            return request.l1
-        side = request.changes.side(request.dimension)
-        return request.l1 if side is None else 2.0 * side
+        return self.request.l1_of_counts
 
     def law(self, strategy: Strategy, noise: Law) -> Measured:
         """Of this target."""

@@ -28,6 +28,7 @@ from lessnoise.mechanism.curve.dispatch import (
     entries,
     law_delta,
     law_pure_epsilon,
+    moved_size,
     no_curve,
     pure_epsilon_of,
     worst_of,
@@ -141,14 +142,6 @@ def _(law: Measured, changes: Changes, dimension: int) -> float:
     if law.noise.integer and not changes.whole:
         raise no_curve(law, changes)
     return moved_size(law, changes, dimension) if law.change == "moved" else changes.norm(1, dimension)
-
-
-def moved_size(law: Law, changes: Changes, dimension: int) -> float:
-    """Twice the most that leaves, or that enters: the l1 norm may be smaller, if the cells cannot hold all of it."""
-    side = changes.side(dimension)
-    if side is None:
-        raise no_curve(law, changes)
-    return 2.0 * side
 
 
 def largest_move(strategy: Strategy, change: str, order: int) -> float:

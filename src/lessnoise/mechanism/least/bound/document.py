@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lessnoise._later import offers
+from lessnoise._version import CERTIFICATE_SCHEMA
+from lessnoise.doubles import encoded
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism.least.bound.line import rearrangement_bound
 from lessnoise.mechanism.least.bound.lower import line_reach
@@ -18,7 +19,6 @@ from lessnoise.mechanism.least.objective import Goal, Problem
 from lessnoise.mechanism.least.search import find
 
 if TYPE_CHECKING:
-    from lessnoise._common import Array
     from lessnoise.mechanism.least.bound.proof import LowerBound
     from lessnoise.mechanism.mechanism import Mechanism
 
@@ -52,7 +52,7 @@ def bound_document(mechanism: Mechanism, slack: float = SLACK) -> dict[str, Any]
         method, fewer, times, unit, proof = _scalar(claim.epsilon, claim.delta)
     sensitivity = radius or alone
     return {
-        "schema": 2,
+        "schema": CERTIFICATE_SCHEMA,
         "kind": "lower-bound",
         "dimension": dimension,
         "epsilon": claim.epsilon,
@@ -104,11 +104,7 @@ def _caps(found: LowerBound, dimension: int, slack: float) -> _Found | None:
         return None
     kept = found.proof.to_dict()
     order = np.argsort(kept["levels"])
-    tests = [{"shift": one["shift"], "values": _table(np.array(one["values"])[:, order])} for one in kept["tests"]]
-    nodes, levels = _table(np.array(kept["nodes"])), _table(np.array(kept["levels"])[order])
+    tests = [{"shift": one["shift"], "values": encoded(np.array(one["values"])[:, order])} for one in kept["tests"]]
+    nodes, levels = encoded(np.array(kept["nodes"])), encoded(np.array(kept["levels"])[order])
     proof = {"scale": kept["scale"], "nodes": nodes, "levels": levels, "tests": tests}
     return "caps", dimension, found.count, found.value * (1.0 - slack), proof
-
-
-def _table(values: Array) -> dict[str, str]:
-    return {"float64": base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode("ascii")}
