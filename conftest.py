@@ -52,6 +52,9 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
 LONG = {
     "tests/lessnoise/audit/test_audit.py::test_false_alarms_over_a_thousand_audits_of_correct_mechanisms",
     "tests/lessnoise/audit/test_hostile.py::test_what_ignores_its_input_is_refuted_by_chance_only[noise_rows]",
+    "tests/lessnoise/planning/test_plan.py::test_the_scale_is_proved_and_within_a_thousandth[l2-10000]",
+    "tests/lessnoise/planning/test_plan.py::test_the_scale_is_proved_and_within_a_thousandth[l2-365]",
+    "tests/lessnoise/planning/test_plan.py::test_the_scale_is_proved_and_within_a_thousandth[laplace-10000]",
     "tests/lessnoise/mechanism/counts/test_dawa.py::test_an_attack_on_the_whole_release[dpcomp-True-12000]",
     "tests/lessnoise/mechanism/counts/test_dawa.py::"
     "test_published_noise_tells_neighbours_apart_by_more_than_it_claims[2.0-1.05]",

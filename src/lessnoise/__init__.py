@@ -56,6 +56,7 @@ from lessnoise.mechanism import (
     workload_mechanism,
     zhao_gaussian,
 )
+from lessnoise.planning import HowOften, Planned, ReleasePlan, most_releases, plan_releases
 from lessnoise.query import Answer, Axis, Gram, Histogram, Mean, Sum, Unit
 from lessnoise.release import Certificate, Release, Signer
 from lessnoise.streams import Stream
@@ -101,6 +102,7 @@ __all__ = [
     "Hierarchy",
     "Histogram",
     "HistogramRelease",
+    "HowOften",
     "InvalidInput",
     "Laplace",
     "Ledger",
@@ -113,11 +115,13 @@ __all__ = [
     "NormRadial",
     "NormStaircase",
     "PaidNotReleased",
+    "Planned",
     "PrivateCovariance",
     "PrivateLinearRegression",
     "PrivatePCA",
     "Radial",
     "Release",
+    "ReleasePlan",
     "Request",
     "Shells",
     "Signer",
@@ -154,8 +158,10 @@ __all__ = [
     "mean",
     "mgm",
     "mod_sulq",
+    "most_releases",
     "mvg",
     "norm_radial",
+    "plan_releases",
     "private_histogram",
     "product_noise",
     "quantiles",

@@ -2,5 +2,6 @@
 
 from lessnoise.composition.description import Composition, Part, as_composition, compose
 from lessnoise.composition.published import amortise
+from lessnoise.composition.steps import SHARP, delta_of_steps
 
-__all__ = ["Composition", "Part", "amortise", "as_composition", "compose"]
+__all__ = ["SHARP", "Composition", "Part", "amortise", "as_composition", "compose", "delta_of_steps"]

@@ -49,12 +49,13 @@ class _Bounds(NamedTuple):
 
 
 class Accountant:
-    """Exact curve of a number of steps, from samples of the curve of each."""
+    """Exact curve of a number of steps, from samples of that of each; brackets are ``sharpness`` times narrower."""
 
-    def __init__(self, samples: Sequence[Samples], counts: Sequence[int]) -> None:
+    def __init__(self, samples: Sequence[Samples], counts: Sequence[int], sharpness: float = 1.0) -> None:
         used = [(sample, count) for sample, count in zip(samples, counts, strict=True) if not sample.trivial]
         self.samples = [sample for sample, _ in used]
         self.counts = [count for _, count in used]
+        self.sharpness = sharpness
         self.steps = sum(self.counts)
         self.directions = (False,) if all(sample.symmetric for sample in self.samples) else (False, True)
 
@@ -133,7 +134,7 @@ class Accountant:
         for _ in range(_ROUNDS):
             pess, opt = (terms.with_infinite_at_end() for terms in self._terms(backwards, cap))
             theta = choose(pess)
-            allowed = max(_TOLERANCE, _RELATIVE_TOLERANCE * theta * abs(pess.sharpest_at(theta)))
+            allowed = max(_TOLERANCE, _RELATIVE_TOLERANCE * theta * abs(pess.sharpest_at(theta))) / self.sharpness
             if not self._refine(pess, opt, theta, allowed, backwards, limits):
                 break
         step, pess, opt = self._on_lattice(cap, choose, allowed, backwards)
@@ -188,7 +189,7 @@ class Accountant:
         """
         bulk = pess.slopes(0.0)[0] > pess.sharpest_at(theta)
         if bulk:
-            theta, allowed = pess.tilt_to_mean(pess.sharpest_at(theta)), _BULK_TOLERANCE
+            theta, allowed = pess.tilt_to_mean(pess.sharpest_at(theta)), _BULK_TOLERANCE / self.sharpness
         variance = max(pess.slopes(theta)[1], 1e-300)
         shares = []
         for sample, upper, lower, count in zip(self.samples, pess.losses, opt.losses, self.counts, strict=True):

@@ -40,6 +40,7 @@ from lessnoise.mechanism import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SHARP = 8.0  # how much narrower brackets are where a decision is close
 _ROUNDING = 4e-15
 
 
@@ -92,15 +93,15 @@ def pure_epsilon(steps: tuple[Step, ...]) -> float:
 
 @functools.lru_cache(maxsize=256)
 @computable
-def delta_of_steps(steps: tuple[Step, ...], epsilon: float) -> Bracket:
-    """Bracket of the smallest delta with (epsilon, delta)-DP of all steps together."""
+def delta_of_steps(steps: tuple[Step, ...], epsilon: float, sharpness: float = 1.0) -> Bracket:
+    """Bracket of the smallest delta with (epsilon, delta)-DP of all steps together, ``sharpness`` times narrower."""
     if epsilon >= pure_epsilon(steps):
         return Bracket(0.0, 0.0)
     single = _single(steps)
     if single is not None:
         return delta_of(single.law, single.dimension, single.shift, epsilon)
     known = _known(steps)
-    found = accountant_of(steps).delta(epsilon) if known is None else known.delta(epsilon)
+    found = accountant_of(steps, sharpness).delta(epsilon) if known is None else known.delta(epsilon)
     basic = basic_guarantee(steps)
     upper = min(found.upper, basic[1]) if epsilon >= basic[0] else found.upper
     return Bracket(min(found.lower, upper), upper)
@@ -115,7 +116,12 @@ def within(steps: tuple[Step, ...], epsilon: float, delta: float) -> bool:
         return True
     if delta > 0.0 and _known(steps) is None and accountant_of(steps).surely_within(epsilon, delta):
         return True
-    return delta > 0.0 and delta_of_steps(steps, epsilon).upper <= delta
+    if delta == 0.0:
+        return False
+    found = delta_of_steps(steps, epsilon)
+    if found.lower <= delta < found.upper:  # too close to call: look closer
+        found = delta_of_steps(steps, epsilon, SHARP)
+    return found.upper <= delta
 
 
 @functools.lru_cache(maxsize=256)
@@ -182,7 +188,7 @@ def repeated_within(
     return within(tuple(Step(law, dimension, shift, 1.0, releases).by_entry), epsilon, delta)
 
 
-def accountant_of(steps: tuple[Step, ...]) -> Accountant:
+def accountant_of(steps: tuple[Step, ...], sharpness: float = 1.0) -> Accountant:
     """The discretised losses of the steps, Gaussians merged.
 
     A fresh one for every question, so that no answer depends on what was asked before; points of curves are kept.
@@ -197,7 +203,7 @@ def accountant_of(steps: tuple[Step, ...]) -> Accountant:
     if normals:
         samples.append(Samples(merged(normals).delta, 1.0, 1))
         counts.append(1)
-    return Accountant(samples, counts)
+    return Accountant(samples, counts, sharpness)
 
 
 def _single(steps: tuple[Step, ...]) -> Step | None:

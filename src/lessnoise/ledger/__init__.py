@@ -1,15 +1,19 @@
 """A budget that many releases share: one file, every spend recorded before its noise is drawn."""
 
 from lessnoise.ledger.ledger import Ledger, Receipt, Record
+from lessnoise.ledger.reservations import Reservation, ReservedItem, words_of
 from lessnoise.ledger.spending import check_picture_format, draw_spending, draw_spending_on, history, spending_lines
 
 __all__ = [
     "Ledger",
     "Receipt",
     "Record",
+    "Reservation",
+    "ReservedItem",
     "check_picture_format",
     "draw_spending",
     "draw_spending_on",
     "history",
     "spending_lines",
+    "words_of",
 ]

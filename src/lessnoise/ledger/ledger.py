@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import time
@@ -14,13 +15,15 @@ from lessnoise._display import Plotted
 from lessnoise.composition import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
-from lessnoise.ledger import total
+from lessnoise.ledger import reservations, total
 from lessnoise.ledger.database import Store
+from lessnoise.planning import ReleasePlan
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lessnoise.ledger.reservations import Reservation
     from lessnoise.ledger.tables import Tables
     from lessnoise.mechanism import Mechanism
 
@@ -69,9 +72,11 @@ class Ledger(Plotted):
         self.path = file.path
         self.budget = budget
         self._store = file
+        self._held: str | None = None  # the plan that releases are taken from; None: they are paid for
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r}, {self.budget})"
+        plan = "" if self._held is None else f", plan={self._held!r}"
+        return f"Ledger({str(self.path)!r}, {self.budget}{plan})"
 
     @classmethod
     def open(
@@ -122,6 +127,8 @@ class Ledger(Plotted):
         may leave one and enter another. Without a key a release concerns everybody.
         """
         asked, key, note = self._asked(release), _partition(partition), _text("note", note)
+        if self._held is not None:
+            return self._use(self._held, asked, partition, note)
         json = asked.to_json()
         with self._store.reading() as found:  # the same decision without the lock: what it computes is kept
             self._decide(found, asked, key)
@@ -143,7 +150,10 @@ class Ledger(Plotted):
         """BudgetExceeded if a release would not fit now; nothing is spent."""
         asked, key = self._asked(release), _partition(partition)
         with self._store.reading() as found:
-            self._decide(found, asked, key)
+            if self._held is None:
+                self._decide(found, asked, key)
+            else:
+                reservations.matched(found, self._held, partition, asked, self._lookup(found))
 
     def _asked(self, release: Mechanism | Composition) -> Composition:
         composition = as_composition(release)
@@ -155,11 +165,10 @@ class Ledger(Plotted):
         return composition
 
     def _decide(self, found: Tables, asked: Composition, partition: str) -> None:
-        """Raise unless everything with the new release keeps the budget."""
-        if found.budget() != self.budget:
-            raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
+        """Raise unless everything with the new release keeps the budget, what is reserved included."""
+        self._check_same(found)
         relation, lookup = self.budget.neighbours, self._lookup(found)
-        totals = total.focused(found.totals(), partition, relation)
+        totals = total.focused(reservations.committed(found), partition, relation)
         # If it has a partition, that one is in all of them.
         together = total.touched(relation) if partition == total.EVERYWHERE else 1
         before = total.worst_compositions(totals, together, lookup)
@@ -178,6 +187,67 @@ class Ledger(Plotted):
             requested=requested,
         )
 
+    def _check_same(self, found: Tables) -> None:
+        if found.budget() != self.budget:
+            raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
+
+    # Plans.
+
+    def reserve(self, plan: ReleasePlan | Composition, *, name: str, partition: str | None = None) -> None:
+        """Hold a plan: its releases are promised their share, and nothing else can eat it.
+
+        What was spent and all that is reserved must fit the budget together; else BudgetExceeded, and nothing changes.
+        Make the releases with ``ledger=ledger.plan(name)``; :meth:`cancel` frees what is not used.
+
+        >>> import tempfile, pathlib, numpy as np, lessnoise as ln
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.open(pathlib.Path(folder.name) / "city.ledger", epsilon=1, delta=1e-6)
+        >>> plan = ln.plan_releases(ln.Request(1, 1e-6, 1.0, 3), times=12)
+        >>> ledger.reserve(plan, name="monthly")
+        >>> ledger.affords(plan.mechanism), ledger.plan("monthly").affords(plan.mechanism)
+        (False, True)
+        >>> january = plan.mechanism.release(np.zeros(3), ledger=ledger.plan("monthly"))
+        >>> ledger.plans()[0].left
+        11
+        >>> folder.cleanup()
+        """
+        asked = self._asked(plan.composition if isinstance(plan, ReleasePlan) else plan)
+        name, key = _name(name), _partition(partition)
+        with self._store.reading() as found:  # as in spend
+            self._decide(found, asked, key)
+        with self._store.writing() as found:
+            self._decide(found, asked, key)
+            reservations.hold(found, name, key, asked)
+
+    def plan(self, name: str) -> Ledger:
+        """The ledger, with releases taken from a plan that it holds: each is checked to match, and costs no more."""
+        with self._store.reading() as found:
+            reservations.partition_of(found, _name(name))
+        view = copy.copy(self)
+        view._held = name
+        return view
+
+    def cancel(self, name: str) -> int:
+        """Free what is not used of a plan; how many releases that were. What was used stays spent."""
+        with self._store.writing() as found:
+            self._check_same(found)
+            return reservations.cancel(found, _name(name))
+
+    def plans(self) -> list[Reservation]:
+        """Every plan that this ledger holds or held, by name."""
+        with self._store.reading() as found:
+            return reservations.reservations(found, self._lookup(found))
+
+    def _use(self, name: str, asked: Composition, partition: str | None, note: str) -> Receipt:
+        """Record a release of a plan. It takes the place of what was reserved, so that it fits for certain."""
+        with self._store.writing() as found:
+            self._check_same(found)
+            taken = reservations.matched(found, name, partition, asked, self._lookup(found))
+            now, key = time.time(), reservations.partition_of(found, name)
+            number = found.add(now, key, found.description_id(asked.to_json()), note)
+            reservations.record_use(found, name, taken, number)
+        return Receipt(number, now)
+
     # Reading.
 
     def spent(self) -> Bracket:
@@ -189,17 +259,20 @@ class Ledger(Plotted):
         return total.delta_spent(*self._so_far(self.budget.epsilon))
 
     def remaining(self) -> float:
-        """What the budget has left over the total so far, as an epsilon at the ledger's delta, rounded down.
+        """What the budget has left over the total so far and all that is reserved, as an epsilon, rounded down.
 
         Losses compose to less than their sum: a pure release of this epsilon fits, but for the width of the brackets,
         and a larger one may fit too.
         """
-        return max(self.budget.epsilon - self.spent().upper, 0.0)
+        committed = total.epsilon_spent(*self._so_far(self.budget.delta, reservations.committed))
+        return max(self.budget.epsilon - committed.upper, 0.0)
 
-    def _so_far(self, parameter: float) -> tuple[list[Composition], float, float]:
+    def _so_far(
+        self, parameter: float, read: Callable[[Tables], total.Totals] = lambda found: found.totals()
+    ) -> tuple[list[Composition], float, float]:
         """Everything, the epsilon or delta that is asked about, and the distance of all noise from the ideal."""
         with self._store.reading() as found:
-            totals, together = found.totals(), total.touched(self.budget.neighbours)
+            totals, together = read(found), total.touched(self.budget.neighbours)
             distance = total.machine_distance(totals, together, self._lookup(found))
             return self._worst(found, totals, together), parameter, distance
 
@@ -285,6 +358,12 @@ def _partition(value: str | None) -> str:
     if value == "":
         raise InvalidInput("partition='' names nobody: pass a key such as 'north', or None for everybody.")
     return _text("partition", value)
+
+
+def _name(value: object) -> str:
+    if value == "":
+        raise InvalidInput("name='' names no plan: pass one such as 'monthly'.")
+    return _text("name", value)
 
 
 def _text(name: str, value: object) -> str:

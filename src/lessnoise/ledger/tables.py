@@ -12,6 +12,7 @@ from lessnoise import validation
 from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput, LedgerError
 from lessnoise.guarantees import Guarantee, Neighbours
+from lessnoise.ledger import reservations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ class Tables:
 
     def check_form(self) -> None:
         """Refuse other tables than those of a ledger; quick enough for every transaction."""
-        if _schema(self.connection) != _expected_schema():
+        if _schema(self.connection) not in (_expected_schema(), _expected_schema(reservations.SCHEMA)):
             raise LedgerError(f"{self.ledger} has other tables, triggers or views than a ledger has: {_COPY}")
 
     def check_contents(self) -> None:
@@ -82,6 +83,7 @@ class Tables:
         }
         if not described >= {description for counts in totals.values() for description in counts}:
             raise LedgerError(f"{self.ledger} has records without a description: {_COPY}")
+        reservations.check(self)
 
     def odd(self, table: str, what: str) -> LedgerError:
         """To raise for a row that is not such as lessnoise writes."""
@@ -224,8 +226,9 @@ def _schema(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
 
 
 @functools.cache
-def _expected_schema() -> set[tuple[object, ...]]:
-    """As SQLite itself would have it."""
+def _expected_schema(more: str = "") -> set[tuple[object, ...]]:
+    """As SQLite itself would have it; ``more``: the tables of plans, which are there once there was one."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
+        for statement in (_SCHEMA + more).split(";"):
+            connection.execute(statement)
         return _schema(connection)

@@ -57,6 +57,7 @@ from lessnoise.mechanism.measured.builder import workload_mechanism
 from lessnoise.mechanism.measured.law import Measured, largest_delta, moves_of, mu_of, one_move
 from lessnoise.mechanism.mechanism import Mechanism, changes_words
 from lessnoise.mechanism.numerics import computable, log_gamma_ratio
+from lessnoise.mechanism.repeated import candidates_for_many, log_size
 from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.rigorous import enclosure
 from lessnoise.mechanism.sampling import (
@@ -69,6 +70,7 @@ from lessnoise.mechanism.sampling import (
     prepare_streamed,
     values_drawn,
 )
+from lessnoise.mechanism.scaling import rescaled, with_noise
 
 __all__ = [
     "BEST",
@@ -107,6 +109,7 @@ __all__ = [
     "binary_shares",
     "bound_document",
     "build_all",
+    "candidates_for_many",
     "changes_words",
     "choice_deviation",
     "choose_mechanism",
@@ -140,6 +143,7 @@ __all__ = [
     "least_noise",
     "log_gamma_ratio",
     "log_height",
+    "log_size",
     "log_weights",
     "loss_lower_bound",
     "mgm",
@@ -160,11 +164,13 @@ __all__ = [
     "r1smg_psi",
     "radial",
     "radius_at",
+    "rescaled",
     "shells",
     "squared_budget",
     "steps",
     "values_drawn",
     "wishart",
+    "with_noise",
     "workload_mechanism",
     "worst_count",
     "worst_entries",

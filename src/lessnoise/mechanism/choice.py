@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lessnoise.changes import Changes
     from lessnoise.mechanism.mechanism import Mechanism
 
-_FEWEST_NORMAL = 400  # entries that change together: the Gaussian is as good as any independent noise
+FEWEST_NORMAL = 400  # entries that change together: the Gaussian is as good as any independent noise
 _LARGE, _NEAR_GAUSSIAN = 50, 0.7  # from so many entries on, no noise for the ball has less than this share of its loss
 _MARGIN, _STEP = 0.96, 1.0003  # the share of delta that estimates aim at, and the step until it is proved
 _MOST_STEPS = 60
@@ -230,12 +230,12 @@ def _by_power(target: _Target) -> Iterator[Mechanism]:
     """Independent entries between Laplace and Gaussian, where several entries change or several releases are made."""
     request, changes = target.request, target.changes
     moves = changes.dominant(request.dimension)
-    if moves is None or not 1 < moves.count * target.releases < _FEWEST_NORMAL:
+    if moves is None or not 1 < moves.count * target.releases < FEWEST_NORMAL:
         return
     families = (DiscretePower, GeneralizedGaussian) if changes.whole else (GeneralizedGaussian,)
     for family in families:
         integer = family is DiscretePower
-        estimated = functools.partial(_least_scale, moves, target.releases, request.epsilon, integer)
+        estimated = functools.partial(least_scale, moves, target.releases, request.epsilon, integer)
         with suppress(LessnoiseError):  # integers so wide that they are not summed: real numbers serve
             yield from target.proved(*_best_power(family, estimated, target))
             return
@@ -249,7 +249,7 @@ def _best_power(
     def size(p: float) -> float:
         return target.goal.log_size(family(p, estimated(p, target.delta)), target.request.dimension)
 
-    p = _least_argument(size, 1.0, 2.0)
+    p = least_argument(size, 1.0, 2.0)
     return functools.partial(family, p), estimated(p, _MARGIN * target.delta)
 
 
@@ -270,12 +270,12 @@ def discrete_power(request: Request) -> Mechanism:
     if built is None:
         raise InvalidInput(
             f"no discrete-power noise is known for changes={request.changes}, epsilon={request.epsilon:g}, "
-            f"delta={request.delta:g}: choose least-noise, or changes of 2 to {_FEWEST_NORMAL} counts."
+            f"delta={request.delta:g}: choose least-noise, or changes of 2 to {FEWEST_NORMAL} counts."
         )
     return replace(built, name=built.law.kind)
 
 
-def _least_scale(moves: sets.Moves, releases: int, epsilon: float, integer: bool, p: float, delta: float) -> float:
+def least_scale(moves: sets.Moves, releases: int, epsilon: float, integer: bool, p: float, delta: float) -> float:
     """About the smallest scale at which noise exp(-|x/scale|^p) keeps the target."""
 
     def curve(x: float) -> float:
@@ -285,7 +285,7 @@ def _least_scale(moves: sets.Moves, releases: int, epsilon: float, integer: bool
     return math.exp(estimate.crossing(curve, delta, start))
 
 
-def _least_argument(function: Callable[[float], float], low: float, high: float) -> float:
+def least_argument(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a function with one valley is smallest, to a hundredth."""
     from scipy.optimize import minimize_scalar
 
@@ -341,4 +341,4 @@ def _hopeless(target: _Target) -> bool:
     return size > _LARGEST_BODY and (size + 1.0) * (size + 2.0) > 12.0 * normal * size * request.epsilon**2
 
 
-__all__ = ["discrete_power", "least_for", "least_noise"]
+__all__ = ["FEWEST_NORMAL", "discrete_power", "least_argument", "least_for", "least_noise", "least_scale"]
