@@ -11,12 +11,13 @@ import typer
 
 from lessnoise.cli.entry import collected_warnings, reporting
 from lessnoise.cli.options import AsJson, Force, MechanismName, NeighboursOption, takes_request
-from lessnoise.cli.output import console, print_facts, print_json, tell
+from lessnoise.cli.output import console, literal, print_facts, print_json, tell
+from lessnoise.cli.schedule import read_plan
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput, LedgerError
 from lessnoise.files import check_free, write_together
 from lessnoise.guarantees import Neighbours
-from lessnoise.ledger import Ledger, check_picture_format, draw_spending, history, spending_lines
+from lessnoise.ledger import Ledger, check_picture_format, draw_spending, history, spending_lines, words_of
 from lessnoise.mechanism import Request, find_mechanism
 from lessnoise.text import down
 
@@ -63,7 +64,7 @@ def show(
     records = ledger.records()
     moments = history(ledger, points, records)
     spent, spent_delta = ledger.spent(), ledger.spent_delta()
-    remaining = max(ledger.budget.epsilon - spent.upper, 0.0)
+    remaining, plans = ledger.remaining(), ledger.plans()
     partitions = len({record.partition for record in records} - {None})
     if plot is not None:
         write_together({plot: lambda file: draw_spending(moments, ledger.budget, file, plot.suffix.lower())}, force)
@@ -77,6 +78,7 @@ def show(
                 "spent_epsilon": spent.to_dict(),
                 "spent_delta": spent_delta.to_dict(),
                 "remaining_epsilon": remaining,
+                "plans": [{"name": plan.name, "left": plan.left, "cancelled": plan.cancelled} for plan in plans],
                 "history": [moment.to_dict() for moment in moments],
             }
         )
@@ -89,6 +91,7 @@ def show(
             ("releases", f"{len(records)}{where}"),
             ("spent", f"epsilon in {spent} at delta = {ledger.budget.delta:g}"),
             ("", f"delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}"),
+            *(("plan", literal(line)) for line in words_of(plans)),
             ("remaining", f"{down(remaining, 4)} of epsilon, at the least"),
         ]
     )
@@ -128,6 +131,39 @@ def spend(
         known = None if remaining is None else f"{down(remaining, 4)} of epsilon left, at the least"
         values = {"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining}
         tell(json, values, f"recorded as number {receipt.id}; {known or 'what is left is not known'}")
+
+
+@ledger.command()
+def reserve(
+    path: LedgerFile,
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.json", help="What lessnoise plan --out wrote.")],
+    name: Annotated[str, typer.Option(help="A name for the plan in this ledger.")],
+    partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Hold a plan: its releases are promised their share. Exit code 2 if it does not fit, and nothing is changed.
+
+    Example: [bold]lessnoise ledger reserve city.ledger year.json --name monthly[/bold]
+    """
+    ledger = Ledger.open(path)
+    planned = read_plan(plan)
+    ledger.reserve(planned, name=name, partition=partition)
+    values = {"ledger": str(path), "plan": name, "releases": planned.times}
+    tell(json, values, f"reserved {planned.times} releases as {name}")
+
+
+@ledger.command()
+def cancel(
+    path: LedgerFile,
+    name: Annotated[str, typer.Argument(help="The name of the plan.", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Free what is not used of a plan. What was released stays spent.
+
+    Example: [bold]lessnoise ledger cancel city.ledger monthly[/bold]
+    """
+    freed = Ledger.open(path).cancel(name)
+    tell(json, {"ledger": str(path), "plan": name, "freed": freed}, f"freed {freed} releases of {name}")
 
 
 @ledger.command()

@@ -1,15 +1,19 @@
-"""``lessnoise plan``: what every mechanism would cost for one target."""
+"""``lessnoise plan``: what every mechanism would cost for one target; and, over many releases, what noise each needs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessnoise.cli.options import AsJson, takes_request
+from lessnoise.cli.options import AsJson, Force, MechanismOrBest, takes_request
 from lessnoise.cli.output import console, new_table, print_json
+from lessnoise.cli.schedule import plan_many, read_items, target_of, tell_how_often
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import LEAST_NOISE, Request, build_all
+from lessnoise.guarantees import Guarantee
+from lessnoise.harmless import shown
+from lessnoise.mechanism import BEST, LEAST_NOISE, Request, build_all
 from lessnoise.text import up
 
 if TYPE_CHECKING:
@@ -20,9 +24,31 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.5, 0.95)
 
 
-@takes_request()
+@takes_request(optional=True)
 def plan(
-    request: Request,
+    request: Request | None,
+    times: Annotated[
+        int | None, typer.Option(help="Plan so many releases: epsilon and delta are for all of them together.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="With --times or --how-often: each on a Poisson sample at this rate.")
+    ] = None,
+    mechanism: MechanismOrBest = BEST,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plan the items of a .json or .toml file, with --within."),
+    ] = None,
+    how_often: Annotated[bool, typer.Option("--how-often", help="How many such releases fit into --within?")] = False,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPSILON,DELTA", help="With --schedule and --how-often: the budget for all, as in 1,1e-6."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the plan, for a ledger to reserve.")
+    ] = None,
+    force: Force = False,
     optimality: Annotated[
         bool, typer.Option("--optimality", help="Also prove how near the first row is to the least possible loss.")
     ] = False,
@@ -31,15 +57,34 @@ def plan(
     """Compare all mechanisms at one target: noise, loss and exact guarantee, best first.
 
     Those that keep the promise come first, by expected loss. A mechanism whose claim fails is listed
-    below them with its exact delta.
+    below them with its exact delta. With --times, --schedule or --how-often it plans many releases instead: the scale
+    that makes their exact composition fit, and the best law for that many.
 
     Example: [bold]lessnoise plan --shape 89x89 --changes counts --epsilon 0.5 --delta 1e-7[/bold]
     """
+    if schedule is not None:
+        _check_alone(schedule, request, times)
+        target = _within(within, "add/remove")
+        plan_many(read_items(schedule, target), target, times=None, rate=rate, mechanism=mechanism, out=out,
+                  force=force, json=json)  # fmt: skip
+        return
+    if request is None:
+        raise InvalidInput("shape=None: pass --shape, --sensitivity (or --changes), --epsilon and --delta.")
+    if how_often:
+        tell_how_often(request, _within(within, request.neighbours.value), rate, mechanism, json)
+        return
+    if times is not None:
+        target = target_of(request.epsilon, request.delta, request.neighbours.value)
+        plan_many(request, target, times=times, rate=rate, mechanism=mechanism, out=out, force=force, json=json)
+        return
+    for name, value in (("rate", rate), ("within", within), ("out", out), ("mechanism", mechanism)):
+        if value not in (None, BEST):
+            raise InvalidInput(f"{name}={value} is for plans of many releases: say --times, or leave it out.")
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == LEAST_NOISE).optimality if optimality else None
     if json:
-        target = {"epsilon": request.epsilon, "delta": request.delta, "neighbours": request.neighbours.value}
-        setting = {"target": target, "shape": list(request.shape), "sensitivity": request.sensitivity}
+        asked = {"epsilon": request.epsilon, "delta": request.delta, "neighbours": request.neighbours.value}
+        setting = {"target": asked, "shape": list(request.shape), "sensitivity": request.sensitivity}
         if request.changes is not None:
             setting["changes"] = request.changes.to_dict()
         rows = [describe(mechanism) for mechanism in mechanisms]
@@ -51,6 +96,20 @@ def plan(
             f"{LEAST_NOISE}: no noise that is drawn independently of the data can keep this target with less than "
             f"1/{up(ratio, 5)} of its loss (proved)."
         )
+
+
+def _check_alone(schedule: Path, request: Request | None, times: int | None) -> None:
+    if request is not None or times is not None:
+        raise InvalidInput(f"schedule={schedule} says what is released and how often: leave --times and --shape out.")
+
+
+def _within(text: str | None, neighbours: str) -> Guarantee:
+    parts = [] if text is None else text.split(",")
+    try:
+        epsilon, delta = (float(part) for part in parts)
+    except ValueError:
+        raise InvalidInput(f"within={shown(text)} is not understood: write epsilon and delta as in 1,1e-6.") from None
+    return target_of(epsilon, delta, neighbours)
 
 
 def describe(mechanism: Mechanism) -> dict[str, Any]:

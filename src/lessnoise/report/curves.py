@@ -13,6 +13,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Verdict
 from lessnoise.ledger import Ledger, draw_spending_on, history
 from lessnoise.mechanism import Mechanism
+from lessnoise.planning import ReleasePlan
 from lessnoise.release import Release
 from lessnoise.report.canvas import COLOURS, GRID, literal, notebook_figure, style
 from lessnoise.text import down, up
@@ -64,6 +65,19 @@ def _(shown: Composition, axes: Axes) -> None:
     _curve(axes, shown, np.linspace(0.0, reach, _FEW_POINTS))
     axes.set_title(f"{shown.count:,} releases together", loc="left")
     axes.legend(frameon=False)
+
+
+@draw.register(ReleasePlan)
+def _(shown: ReleasePlan, axes: Axes) -> None:
+    places = np.arange(len(shown.items))[::-1]
+    deviations = [item.mechanism.standard_deviation for item in shown.items]
+    axes.barh(places, deviations, color=COLOURS[0], height=0.6)
+    words = [f"{literal(item.name)}\n{item.times:,} × {literal(item.mechanism.name)}" for item in shown.items]
+    axes.set_yticks(places, words)
+    axes.set_xlabel("noise of an entry, standard deviation")
+    axes.set_title(
+        f"{shown.times:,} releases within ({up(shown.target.epsilon)}, {up(shown.target.delta)})", loc="left"
+    )
 
 
 @draw.register(Verdict)

@@ -13,6 +13,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Verdict
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism import Mechanism, changes_words
+from lessnoise.planning import ReleasePlan
 from lessnoise.query import Answer
 from lessnoise.release import Certificate, Release
 from lessnoise.table import STATISTIC, TableAnswer
@@ -125,6 +126,18 @@ def _(shown: Composition) -> str:
         ("neighbours", shown.neighbours.value),
     ]
     return _box(f"{shown.count:,} releases together", rows, parts)
+
+
+@to_html.register(ReleasePlan)
+def _(shown: ReleasePlan) -> str:
+    verdict = shown.check()
+    items = _grid(("item", "times", "rate", "share", "mechanism", "noise sd", "loss"), map(tuple, shown.rows()))
+    rows = [
+        ("target", str(shown.target)),
+        (f"exact delta at epsilon = {up(shown.target.epsilon)}", str(verdict.exact)),
+        ("the target", "is kept" if verdict.holds else "is NOT proved to be kept"),
+    ]
+    return _box(f"A plan of {shown.times:,} releases", rows, items, edge=_edge(verdict))
 
 
 @to_html.register(Ledger)

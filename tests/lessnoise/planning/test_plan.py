@@ -70,7 +70,9 @@ def test_sampled_steps_are_tight_and_need_less_noise():
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 1e-9), (4.0, 1e-4)])
 def test_other_targets(epsilon, delta):
-    assert is_tight(ln.plan_releases(replace(BALL, shape=1), times=20, epsilon=epsilon, delta=delta, mechanism="laplace"))
+    assert is_tight(
+        ln.plan_releases(replace(BALL, shape=1), times=20, epsilon=epsilon, delta=delta, mechanism="laplace")
+    )
 
 
 # The law.
