@@ -78,7 +78,7 @@ def show(
                 "spent_epsilon": spent.to_dict(),
                 "spent_delta": spent_delta.to_dict(),
                 "remaining_epsilon": remaining,
-                "plans": [{"name": plan.name, "left": plan.left, "cancelled": plan.cancelled} for plan in plans],
+                "plans": [plan.to_dict() for plan in plans],
                 "history": [moment.to_dict() for moment in moments],
             }
         )
@@ -189,7 +189,8 @@ def export(
         }
         for record in ledger.records()
     ]
-    values = {"budget": ledger.budget.to_dict(), "records": records}
+    plans = [plan.to_dict() for plan in ledger.plans()]
+    values = {"budget": ledger.budget.to_dict(), "records": records, **({"plans": plans} if plans else {})}
     if target is None:
         print_json(values)
         return

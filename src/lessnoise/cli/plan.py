@@ -1,4 +1,4 @@
-"""``lessnoise plan``: what every mechanism would cost for one target; and, over many releases, what noise each needs."""
+"""``lessnoise plan``: what every mechanism would cost for one target; or what noise each of many releases needs."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lessnoise.composition import Composition, Part
 from lessnoise.errors import BudgetExceeded, InvalidInput
@@ -61,6 +61,17 @@ class Reservation:
     def left(self) -> int:
         """How many releases of it are still to come."""
         return sum(item.times - item.used for item in self.items)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        items = [{"release": one.release.to_dict(), "times": one.times, "used": one.used} for one in self.items]
+        return {
+            "name": self.name,
+            "time": self.time,
+            "partition": self.partition,
+            "items": items,
+            "cancelled": self.cancelled,
+        }
 
 
 class _Row(NamedTuple):

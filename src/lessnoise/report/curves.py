@@ -71,13 +71,12 @@ def _(shown: Composition, axes: Axes) -> None:
 def _(shown: ReleasePlan, axes: Axes) -> None:
     places = np.arange(len(shown.items))[::-1]
     deviations = [item.mechanism.standard_deviation for item in shown.items]
-    axes.barh(places, deviations, color=COLOURS[0], height=0.6)
-    words = [f"{literal(item.name)}\n{item.times:,} × {literal(item.mechanism.name)}" for item in shown.items]
+    axes.barh(places, deviations, color=_EXACT, height=0.6)
+    words = [f"{literal(item.name)}\n{item.times:,} of {literal(item.mechanism.name)}" for item in shown.items]
     axes.set_yticks(places, words)
     axes.set_xlabel("noise of an entry, standard deviation")
-    axes.set_title(
-        f"{shown.times:,} releases within ({up(shown.target.epsilon)}, {up(shown.target.delta)})", loc="left"
-    )
+    target = f"({up(shown.target.epsilon)}, {up(shown.target.delta)})"
+    axes.set_title(f"{shown.times:,} releases within {target}", loc="left")
 
 
 @draw.register(Verdict)

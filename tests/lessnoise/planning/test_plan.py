@@ -216,3 +216,16 @@ def test_bad_schedules():
         ln.Planned(BALL, 4, share=0)
     with pytest.raises(ln.InvalidInput, match="rate"):
         ln.Planned(replace(BALL, neighbours="replace"), 4, rate=0.5)
+
+
+# How it is shown.
+
+
+def test_tables_and_pictures():
+    plan = ln.plan_releases({"a <b>": ln.Planned(BALL, 12), "c": ln.Planned(BALL, 9)}, epsilon=1, delta=1e-6)
+    html = plan._repr_html_()
+    assert "a &lt;b&gt;" in html
+    assert "is kept" in html
+    figure = plan.plot()
+    assert "21 releases within (1, 1e-06)" in figure.axes[0].get_title(loc="left")
+    assert len(figure.axes[0].patches) == 2

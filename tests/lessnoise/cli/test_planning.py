@@ -1,0 +1,61 @@
+"""Plans on the command line: what is printed is what the library computes, and what is wrong changes nothing."""
+
+from __future__ import annotations
+
+import json
+
+import lessnoise as ln
+
+ASKED = ["--shape", "3", "--sensitivity", "1", "--epsilon", "1", "--delta", "1e-6"]
+
+
+def test_a_plan_is_made_written_reserved_and_cancelled(run, tmp_path):
+    text = run("plan", *ASKED, "--times", "40", "--out", "year.json").stdout
+    plan = ln.ReleasePlan.from_json((tmp_path / "year.json").read_text())
+    assert plan == ln.plan_releases(ln.Request(1, 1e-6, 1.0, 3), times=40)
+    assert f"{plan.mechanism.standard_deviation:.6g}" in text
+    assert "40 releases together" in text
+    assert "exists already" in run("plan", *ASKED, "--times", "40", "--out", "year.json", code=2).output
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+    assert "reserved 40" in run("ledger", "reserve", "c.ledger", "year.json", "--name", "m").stdout
+    assert "m: 40 releases reserved, 0 used" in run("ledger", "show", "c.ledger").stdout
+    assert "would add epsilon" in run("ledger", "reserve", "c.ledger", "year.json", "--name", "n", code=2).output
+    exported = json.loads(run("ledger", "export", "c.ledger").stdout)
+    assert [(one["name"], one["items"][0]["times"]) for one in exported["plans"]] == [("m", 40)]
+    assert json.loads(run("ledger", "cancel", "c.ledger", "m", "--json").stdout)["freed"] == 40
+    assert "cancelled already" in run("ledger", "cancel", "c.ledger", "m", code=2).output
+
+
+def test_a_schedule_in_either_format(run, tmp_path):
+    item = {"name": "a", "times": 4, "shape": 2, "sensitivity": 1, "mechanism": "analytic-gaussian"}
+    (tmp_path / "s.json").write_text(json.dumps({"items": [item]}))
+    lines = (f"{name} = {json.dumps(value)}" for name, value in item.items())
+    (tmp_path / "s.toml").write_text("[[items]]\n" + "\n".join(lines))
+    plans = [json.loads(run("plan", "--schedule", name, "--within", "1,1e-6", "--json").stdout) for name in
+             ("s.json", "s.toml")]  # fmt: skip
+    assert plans[0] == plans[1]
+    assert plans[0]["exact_delta"]["upper"] <= 1e-6
+    assert plans[0]["items"][0]["times"] == 4
+    for options, words in (
+        (["--within", "1"], "within='1'"),
+        ([], "within=None"),
+        (["--within", "1,1e-6", "--times", "3"], "leave --times"),
+    ):
+        assert words in run("plan", "--schedule", "s.json", *options, code=2).output
+    (tmp_path / "bad.json").write_text("{")
+    assert "neither JSON nor TOML" in run("plan", "--schedule", "bad.json", "--within", "1,1e-6", code=2).output
+
+
+def test_how_often(run):
+    asked = ["--shape", "1", "--sensitivity", "1", "--epsilon", "0.1", "--delta", "1e-8"]
+    more = ["--mechanism", "analytic-gaussian", "--how-often", "--within", "1,1e-6"]
+    found = json.loads(run("plan", *asked, *more, "--json").stdout)
+    assert found["times"] == 118
+    assert found["one_more_is_proved_not_to_fit"]
+    assert "one more does not fit" in run("plan", *asked, *more).stdout
+
+
+def test_options_of_many_releases_are_refused_for_one(run):
+    assert "rate=0.5 is for plans" in run("plan", *ASKED, "--rate", "0.5", code=2).output
+    assert "times=0" in run("plan", *ASKED, "--times", "0", code=2).output
+    assert "pass --shape" in run("plan", code=2).output
