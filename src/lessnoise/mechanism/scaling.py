@@ -88,7 +88,7 @@ def with_noise(mechanism: Mechanism, factor: float, **changed: Any) -> Mechanism
 
     >>> import lessnoise as ln
     >>> wide = with_noise(ln.laplace(epsilon=1, sensitivity=1, shape=3), 2.0)
-    >>> wide.law.scale, wide.epsilon(0).upper
+    >>> wide.law.scale, round(wide.epsilon(0).upper, 12)
     (2.0, 0.5)
     """
     found = replace(mechanism, law=rescaled(mechanism.law, factor), design=None, **changed)

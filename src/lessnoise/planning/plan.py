@@ -234,8 +234,8 @@ def plan_releases(
     >>> plan = plan_releases(monthly, times=12, epsilon=1, delta=1e-6)
     >>> print(plan)
     item      times  rate  share  mechanism       noise sd     loss
-    releases     12     1      1  discrete-power    14.0579  3952.48
-    12 releases together: delta at most 9.97...e-07 at epsilon = 1, for a target of (1, 1e-06)-DP under add/remove.
+    releases     12     1      1  discrete-power   14.0...  395...
+    12 releases together: delta at most 9.9...e-07 at epsilon = 1, for a target of (1, 1e-06)-DP under add/remove.
     >>> both = plan_releases({"table": ln.Planned(monthly, 4, share=3), "count": ln.Planned(monthly, 52)},
     ...                      epsilon=1, delta=1e-6)
     >>> both["table"].share, both["count"].times
