@@ -227,7 +227,8 @@ def plan_releases(
     composition, proved, and within 0.1% of the smallest (on samples, 0.2%). The law is the best for that many releases.
     ``epsilon`` and ``delta`` are the target over everything; for a single request they may be its own. An item
     with the share w of several (the shares are divided by their sum) gets 1/w times the variance that it would get
-    alone, and then one factor for all makes them fit together exactly. ``progress`` is called with (label, done, total).
+    alone, and then one factor for all makes them fit together exactly.
+    ``progress`` is called with (label, done, total).
 
     >>> import lessnoise as ln
     >>> monthly = ln.Request(1, 1e-6, None, 20, changes=ln.changes.counts())
