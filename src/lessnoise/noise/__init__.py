@@ -27,6 +27,7 @@ from lessnoise.noise.device import (
     is_drawn_on_devices,
     poisson_sample,
     prepare_noise_on_device,
+    run_device_selftest,
 )
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
 from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Integers, Isotropic
@@ -101,6 +102,7 @@ __all__ = [
     "prepare_streamed",
     "prepare_streamed_integers",
     "reserved",
+    "run_device_selftest",
     "run_selftest",
     "total_delta",
     "uniform",

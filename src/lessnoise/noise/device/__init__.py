@@ -12,6 +12,7 @@ from lessnoise.noise.device.engine import (
     prepare_noise_on_device,
 )
 from lessnoise.noise.device.forms import AcrossSteps, DeviceForm, is_drawn_on_devices
+from lessnoise.noise.device.selftest import run_device_selftest
 from lessnoise.noise.device.stream import ChaChaStream
 from lessnoise.noise.device.tables import LONGEST_TABLE, TABLE_BITS, IntegerTable
 
@@ -28,4 +29,5 @@ __all__ = [
     "is_drawn_on_devices",
     "poisson_sample",
     "prepare_noise_on_device",
+    "run_device_selftest",
 ]

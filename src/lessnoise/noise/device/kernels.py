@@ -368,3 +368,17 @@ def sample(out, count, k0, k1, k2, k3, k4, k5, k6, k7, step, purpose, limit):
     _put_chosen(out, w5, p + 5 * _LANES, count, limit)
     _put_chosen(out, w6, p + 6 * _LANES, count, limit)
     _put_chosen(out, w7, p + 7 * _LANES, count, limit)
+
+
+@triton.jit
+def operations(left, right, integers, out, count):
+    """Quotients, roots, products, sums and conversions of doubles, for the self-test: five stretches of ``count``."""
+    place = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    inside = place < count
+    a, b = tl.load(left + place, mask=inside, other=1.0), tl.load(right + place, mask=inside, other=1.0)
+    whole = tl.load(integers + place, mask=inside, other=1)
+    tl.store(out + place, a / b, mask=inside)
+    tl.store(out + count + place, tl.sqrt(a), mask=inside)
+    tl.store(out + 2 * count + place, a * b, mask=inside)
+    tl.store(out + 3 * count + place, a + b, mask=inside)
+    tl.store(out + 4 * count + place, whole.to(tl.uint64, bitcast=True).to(tl.float64), mask=inside)
