@@ -1,4 +1,4 @@
-"""Before the first step: are a record's output and gradient its own, in a batch as they are alone?"""
+"""Before the first step a record is computed alone: its output and gradient are to be those that it has in a batch."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Pass:
     expected: list[torch.Tensor] | None = None  # gradients of the loss by the outputs
     arrived: dict[int, torch.Tensor] = field(default_factory=dict)
     has_loss: bool = False
+    has_gradient: bool = False
 
 
 def agreement(*values: torch.Tensor, otherwise: float = 1e-3) -> float:

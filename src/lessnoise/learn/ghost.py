@@ -91,8 +91,6 @@ class GhostModule(GradSampleModule):
         """Called by autograd when the gradient of a layer's output is known."""
         if not self.hooks_enabled:
             return
-        if not getattr(module, "activations", None):
-            raise InvalidInput("loss.backward() was called twice on one batch: call it once, and then step().")
         inputs, backprops = self.rearrange_grad_samples(
             module=module,
             backprops=forward_output[0].detach(),

@@ -6,6 +6,7 @@ model's outputs and gradients for records in their batch are compared with those
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,7 @@ class Watch:
             now.expected = torch.autograd.grad(
                 value, now.outputs, retain_graph=True, allow_unused=True, materialize_grads=True
             )
-        value.register_hook(_check_factor)
+        value.register_hook(functools.partial(_check_backward, now))
         return value
 
     def _each(self, outputs: Any, targets: Any, rows: int) -> torch.Tensor:  # noqa: ANN401
@@ -276,12 +277,15 @@ def _token(drawn: list[Drawn], what: str) -> str:
     return tokens.pop()  # type: ignore[return-value]
 
 
-def _check_factor(gradient: torch.Tensor) -> None:
+def _check_backward(now: Pass, gradient: torch.Tensor) -> None:
     if float(gradient) != 1.0:
         raise InvalidInput(
             "private.loss was multiplied before backward(), and a factor that depends on the batch would not be "
             "private: put factors into the function that is passed as loss=."
         )
+    if now.has_gradient:
+        raise InvalidInput("loss.backward() was called twice on one batch: call it once, and then step().")
+    now.has_gradient = True
 
 
 def _name(loss: object) -> str:
