@@ -53,6 +53,24 @@ def check_buffers(module: torch.nn.Module, before: Mapping[str, torch.Tensor]) -
             )
 
 
+def check_leaves(loss: torch.Tensor, outputs: list[torch.Tensor]) -> None:
+    """A loss may have gradients by the model's outputs alone: others are neither clipped nor noisy."""
+    seen = {leaf.grad_fn for leaf in outputs}
+    waiting = [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):  # where autograd collects the gradient of a leaf
+            raise InvalidInput(
+                f"loss= has a gradient by a tensor of shape={tuple(node.variable.shape)} that is not an output of the "
+                "model, and which would not be private: make parameters of the loss those of a layer of the model, and "
+                "leave penalties on weights to the optimizer's weight_decay."
+            )
+        waiting += [following for following, _ in node.next_functions]
+
+
 def check_records(
     module: torch.nn.Module,
     now: Pass,
@@ -141,8 +159,8 @@ def _again(
             outputs = trained(module(*args, **kwargs))
         except (RuntimeError, ValueError) as error:
             raise InvalidInput(
-                f"the model cannot compute {len(rows)} of the records of a batch ({error}): each is to be computed by "
-                "itself, whatever the others are."
+                f"the model cannot compute {len(rows)} of the {now.rows} records of a batch: each is to be computed by "
+                "itself, whatever the others are, so leave out what needs several (F.batch_norm, say)."
             ) from error
         torch.autograd.backward(
             outputs, [chosen(one).to(leaf.dtype) for one, leaf in zip(gradients, outputs, strict=True)]

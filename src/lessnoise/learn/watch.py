@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
-from lessnoise.learn.comparison import Pass, agreement, check_buffers, check_records, trained
+from lessnoise.learn.comparison import Pass, agreement, check_buffers, check_leaves, check_records, trained
 from lessnoise.learn.ghost import GhostModule, kept_gradients
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class Watch:
         losses = self._each(outputs, targets, now.rows)
         value = _Mean.apply(losses) if self._mean else losses.sum()
         if not self.proved and now.rows > 1:
+            check_leaves(value, now.outputs)
             self._check_loss(losses.detach().double(), outputs, targets)
             now.expected = torch.autograd.grad(
                 value, now.outputs, retain_graph=True, allow_unused=True, materialize_grads=True
@@ -184,16 +185,34 @@ class Watch:
         return torch.stack([alone(*(leaf[row] for leaf in records)) for row in range(rows)])
 
     def _check_loss(self, losses: torch.Tensor, outputs: Any, targets: Any) -> None:  # noqa: ANN401
-        """The loss of the batch is to be the mean or the sum of its records' losses, or it would mean another thing."""
+        """The loss of the batch is to be the mean or the sum of its records' losses, and the same when asked again."""
+        name = _name(self._loss)
+        devices = sorted({loss.get_device() for loss in (losses,) if loss.is_cuda})
         with torch.no_grad():
-            whole = self._loss(outputs, *targets)
+            try:
+                whole = self._loss(outputs, *targets)
+                again = []
+                for _ in range(2):
+                    with torch.random.fork_rng(devices):
+                        torch.manual_seed(0)
+                        again.append(self._each(outputs, targets, len(losses)))
+            except RuntimeError as error:
+                raise InvalidInput(
+                    f"loss={name} could be computed for one record at a time, and then not for all of a batch: it is "
+                    "to keep nothing of the records that it has seen, and to take batches of every size."
+                ) from error
+        if not close(*again, 1e-6):
+            raise InvalidInput(
+                f"loss={name} of the same records is another one when computed again: it keeps something of the "
+                "records that it has seen, which would be published without noise."
+            )
         if whole.numel() != 1 or not whole.isfinite():
             return
         share = agreement(whole, otherwise=1e-2)
         if not any(close(whole.reshape(()), own, share) for own in (losses.mean(), losses.sum())):
             raise InvalidInput(
-                f"loss={_name(self._loss)} of a batch is neither the mean nor the sum of its records' losses: it "
-                "mixes records, or divides by something of the batch, as class weights and ignore_index do with "
+                f"loss={name} of a batch is neither the mean nor the sum of its records' losses: it mixes records, or "
+                "divides by something of the batch, as class weights and ignore_index do with "
                 'reduction="mean": take reduction="sum", which here is applied to one record at a time.'
             )
 
