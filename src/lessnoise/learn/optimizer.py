@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,6 +39,7 @@ class MechanismOptimizer(DPOptimizer):
         self.sampler = sampler
         self.secure_noise = secure_noise
         self._noisy = False
+        self._one_at_a_time = threading.Lock()
         self._gathered = False  # whether parts of a Poisson sample were summed that await its last one
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
         sampler.on_start = self._start
@@ -93,12 +95,13 @@ class MechanismOptimizer(DPOptimizer):
                 "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
                 "smaller learning rate."
             )
-        gradients = self.watch.gradients(self.params)
-        sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
-        for p, total in zip(self.params, sums, strict=True):
-            p.summed_grad = p.summed_grad + total if self._gathered else total
-            p.grad_sample = p.grad = None  # of no more use, and private
-        self._gathered = not self.watch.close()
+        with self._one_at_a_time:
+            gradients = self.watch.gradients(self.params)
+            sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
+            for p, total in zip(self.params, sums, strict=True):
+                p.summed_grad = p.summed_grad + total if self._gathered else total
+                p.grad_sample = p.grad = None  # of no more use, and private
+            self._gathered = not self.watch.close()
 
     def pre_step(self, closure: object = None) -> bool:
         """All but the step itself, which a part of a sample does not have.
@@ -110,8 +113,14 @@ class MechanismOptimizer(DPOptimizer):
         if self._gathered:
             return False
         self.step_hook(self)
-        self.add_noise()
-        self.scale_grad()
+        try:
+            self.add_noise()
+            self.scale_grad()
+        except BaseException:  # nothing half done is left for a step
+            self._noisy = False
+            for p in self.params:
+                p.grad = p.summed_grad = None
+            raise
         return True
 
     def add_noise(self) -> None:

@@ -370,47 +370,6 @@ def test_a_ledger_pays_before_the_first_step_and_for_what_a_resumed_training_has
     private_of((model, optimizer, loader), epochs=2)  # nothing was changed
 
 
-def distributed_worker(rank, file, results):
-    """One of two processes that train one model; each sees its half of the records."""
-    import torch
-    from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
-
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
-    torch.manual_seed(0)
-    inputs = torch.randn(200, 6)
-    data = torch.utils.data.TensorDataset(inputs, (inputs[:, 0] > 0).long())
-    model = DifferentiallyPrivateDistributedDataParallel(torch.nn.Linear(6, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    loader = torch.utils.data.DataLoader(data, batch_size=20)
-    step = learn.gaussian(noise_multiplier=5.0, clip_norm=1.0, parameters=14)
-    private = private_of((model, optimizer, loader), mechanism=step, records=200)
-    seen = []
-    private.model.register_forward_hook(lambda module, given, scores: seen.append(len(given[0])))
-    learn.fit(private, epochs=1, report=lambda line: None)
-    weights = torch.cat([p.detach().reshape(-1) for p in private.model.parameters()]).tolist()
-    results.put((rank, private.privacy.taken, sum(seen), weights))
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.slow
-def test_distributed_training_adds_one_noise_to_the_common_sum(torch, tmp_path):
-    context = torch.multiprocessing.get_context("spawn")
-    results = context.Queue()
-    workers = [
-        context.Process(target=distributed_worker, args=(rank, tmp_path / "meeting", results)) for rank in range(2)
-    ]
-    for worker in workers:
-        worker.start()
-    found = sorted(results.get(timeout=300) for _ in workers)
-    for worker in workers:
-        worker.join()
-    assert [taken for _, taken, _, _ in found] == [10, 10]
-    assert found[0][3] == found[1][3]  # the same noise everywhere
-    assert all(30 < seen < 180 for _, _, seen, _ in found)  # 100 on the mean: half of the records each
-
-
 @pytest.mark.slow
 def test_published_training_runs_warns_and_reports_the_truth(torch, parts):
     with pytest.warns(ln.ClaimWarning, match=r"does not hold: composed exactly, delta is at least 0\.\d+"):
