@@ -2,9 +2,10 @@
 
     python examples/lora.py
 
-A transformer learns on public sentences whether their words are friendlier than not. In the private sentences a third of
-the words mean the opposite. Low-rank adapters (Hu et al. 2021, arXiv:2106.09685) beside its frozen layers learn that
-under differential privacy, with batches in parts and gradients one layer at a time. It takes some 20 seconds on a CPU.
+A transformer learns on public sentences whether their words are friendlier than not. In the private sentences a third
+of the words mean the opposite. Low-rank adapters (Hu et al. 2021, arXiv:2106.09685) beside its frozen layers learn that
+under differential privacy, with batches in parts and gradients one layer at a time. It takes less than a minute on a
+CPU.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def train_on_public(model: nn.Module, data: TensorDataset, epochs: int) -> None:
             optimizer.step()
 
 
-def main(records: int = 10_000, epochs: int = 10, public_epochs: int = 6, rank: int = 4, epsilon: float = 4.0) -> float:
+def main(records: int = 6000, epochs: int = 8, public_epochs: int = 5, rank: int = 4, epsilon: float = 4.0) -> float:
     """Train, fine-tune, print what came of it; the accuracy at the end."""
     torch.manual_seed(0)
     warnings.filterwarnings("ignore", "Full backward hook")  # torch's, about layers whose input has no gradient
