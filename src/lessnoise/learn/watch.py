@@ -201,7 +201,7 @@ class Watch:
                     f"loss={name} could be computed for one record at a time, and then not for all of a batch: it is "
                     "to keep nothing of the records that it has seen, and to take batches of every size."
                 ) from error
-        if not close(*again, 1e-6):
+        if not close(again[0], again[1], 1e-6):
             raise InvalidInput(
                 f"loss={name} of the same records is another one when computed again: it keeps something of the "
                 "records that it has seen, which would be published without noise."
