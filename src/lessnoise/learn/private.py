@@ -75,6 +75,10 @@ def make_private(
     ``secure_mode`` draws samples and noise by lessnoise's engine, on the CPU, wherever the model is. Without it torch's
     generator draws them on the model's device: faster on a GPU, not cryptographic, and ``privacy.private`` is False.
 
+    ``grad_sample_mode`` is how the records' gradients are computed: by Opacus's "hooks", "functorch" or "ew" for a
+    whole batch at once, or with "ghost" one layer and a few records at a time, for large models: the same sums from a
+    fraction of the memory. ``virtual`` of what is returned splits large batches.
+
     A ``ledger`` pays for all planned steps before the first. ``resume`` takes ``privacy.state_dict()`` of a checkpoint;
     the ledger then pays for the steps that are left, since nobody knows what was done after the checkpoint.
     """

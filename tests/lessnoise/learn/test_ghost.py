@@ -83,7 +83,7 @@ def test_norms_hold_where_ghost_norms_of_cancelling_products_do_not():
     use = private.model.uses[0]
     exact = torch.einsum("nti,ntj->nij", use.backprops.double(), use.inputs[0].double()).flatten(1).norm(dim=1)
     theirs = compute_linear_norm_sample(use.layer, use.inputs, use.backprops)[use.layer.weight].double()
-    assert float((exact / theirs).max()) > 1.2  # so much longer than "clipped" a record may be there
+    assert int((theirs < 0.01 * exact).sum()) > 5  # 27 of 40, whose norm is 2309 and comes out as 0: not clipped at all
     layer = private.model.layers(private.optimizer.params, RECORDS)[0]
     for row in range(RECORDS):
         alone = gradients.clipped_sums([layer[row : row + 1]], 1.0)[0]
