@@ -40,8 +40,8 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
         *(
             f"src/lessnoise/learn/{name}.py"
             for name in (
-                *("batch", "gradients", "loader", "opacus_accountant"),
-                *("optimizer", "privacy_engine", "watch"),
+                *("batch", "comparison", "ghost", "gradients", "loader", "opacus_accountant"),
+                *("optimizer", "privacy_engine", "processes", "watch"),
             )
         ),
         *(f"src/lessnoise_paper/training/{name}.py" for name in ("networks", "trainer", "features", "strong")),

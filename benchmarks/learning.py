@@ -20,6 +20,7 @@ from opacus import PrivacyEngine
 import lessnoise as ln
 from lessnoise import learn
 from lessnoise.learn.batch import tagged
+from lessnoise.learn.loader import Place
 from lessnoise_paper.training.networks import module, network
 
 BATCH = 256
@@ -44,8 +45,14 @@ def step_of(model, optimizer, loss, batch):  # noqa: ANN001, ANN201
 
 def drawn(private, images, labels):  # noqa: ANN001, ANN201
     """The same records again and again, as if the loader had drawn them: its own time is not a step's."""
-    name, count = private.data_loader.collate_fn.name, itertools.count()
-    return lambda: tagged((images, labels), f"{name}{next(count)}", BATCH)
+    loader, count = private.data_loader, itertools.count()
+
+    def batch():  # noqa: ANN202
+        token = f"{loader.collate_fn.name}{next(count)}"
+        loader.places[token] = Place(None, last=True)
+        return tagged((images, labels), token, BATCH)
+
+    return batch
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -68,20 +69,57 @@ class PoissonSampler(Sampler[list[int]]):
             yield self._mine[chosen].tolist()
 
 
+class Parts(Sampler[list[int]]):
+    """The samples of another sampler in parts of at most so many records; ``ends`` says which parts end a sample."""
+
+    def __init__(self, sampler: PoissonSampler, max_rows: int) -> None:
+        self.sampler, self.max_rows = sampler, max_rows
+        self.ends: deque[bool] = deque()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        self.ends = deque()  # of this pass, and not of one that begins later
+        return self._parts(self.ends)
+
+    def _parts(self, ends: deque[bool]) -> Iterator[list[int]]:
+        for sample in self.sampler:
+            starts = range(0, max(len(sample), 1), self.max_rows)
+            for start in starts:
+                ends.append(start == starts[-1])
+                yield sample[start : start + self.max_rows]
+
+
+class Place(NamedTuple):
+    """Where a batch stands in its pass."""
+
+    before: str | None  # the token of the batch before
+    last: bool  # whether a Poisson sample ends with it
+
+
 class PoissonLoader(DataLoader[Any]):
-    """A loader of Poisson samples that knows which batch of a pass came before which."""
+    """A loader of Poisson samples, or of their parts, that knows which batch of a pass came before which."""
 
     def __init__(self, *options: Any, **named: Any) -> None:  # noqa: ANN401
         super().__init__(*options, **named)
-        self.before: dict[str | None, str | None] = {}
+        self.places: dict[str | None, Place] = {}  # of the batches of the present pass, by token
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches of one epoch, some of them perhaps empty."""
-        self.before, last = {}, None
-        for batch in super().__iter__():
+        """The batches of one pass, some of them perhaps empty."""
+        self.places.clear()
+        batches, before = super().__iter__(), None
+        ends = self.batch_sampler.ends if isinstance(self.batch_sampler, Parts) else None
+        for batch in batches:
             token = token_of(batch)
-            self.before[token], last = last, token
+            self.places[token], before = Place(before, ends.popleft() if ends is not None else True), token
             yield batch
+
+    def in_parts(self, max_rows: int) -> PoissonLoader:
+        """The same samples in parts of at most so many records."""
+        sampler = self.batch_sampler
+        assert isinstance(sampler, PoissonSampler)
+        kept = {name: getattr(self, name) for name in _KEPT}
+        loader = PoissonLoader(self.dataset, batch_sampler=Parts(sampler, max_rows), collate_fn=self.collate_fn, **kept)
+        loader.places = self.places  # one pass at a time
+        return loader
 
 
 def check_loader(loader: object) -> None:

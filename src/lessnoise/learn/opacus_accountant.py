@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from opacus.accountants.accountant import IAccountant
@@ -31,6 +32,7 @@ class ExactAccountant(IAccountant):
         self.private = private
         self.randomness = randomness
         self._delta = delta
+        self._process = os.getpid()
         self.history: list[tuple[float, float, int]] = []  # Opacus's own format, for its tools
 
     def __str__(self) -> str:
@@ -90,6 +92,11 @@ class ExactAccountant(IAccountant):
 
     def check_room(self) -> None:
         """Refuse a step that was neither planned nor calibrated nor paid for, before its noise is drawn."""
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                f"process={os.getpid()} was forked from the training of process={self._process}: both would take the "
+                "steps that were paid for once, so go on there, or call make_private here."
+            )
         if self.taken >= self.plan.steps:
             raise InvalidInput(
                 f"steps={self.taken + 1} exceeds the {self.plan.steps} steps of this training: its noise was chosen "

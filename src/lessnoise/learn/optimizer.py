@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 
 from lessnoise.errors import InvalidInput
+from lessnoise.learn.ghost import by_parameter
 from lessnoise.learn.gradients import clipped_sums, draw
 from lessnoise.mechanism import device_form, noise_form, prepare_noise
 from lessnoise.noise import (
@@ -45,8 +47,8 @@ class MechanismOptimizer(DPOptimizer):
         self.sampler = sampler
         self.secure_noise = secure_noise
         self._noisy = False
-        self._signals: list[int] = []  # for each queued signal the Poisson sample that it is about
-        self._gathered: int | None = None  # the Poisson sample whose parts were summed by steps without noise
+        self._one_at_a_time = threading.Lock()
+        self._gathered = False  # whether parts of a Poisson sample were summed that await its last one
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
         sampler.on_start = self._start
         plan = accountant.plan
@@ -67,15 +69,20 @@ class MechanismOptimizer(DPOptimizer):
 
     def _start(self) -> None:
         """A new pass: forget the parts of a sample that an abandoned one has left behind."""
-        self._step_skip_queue.clear()
-        self._signals.clear()
-        self._gathered = None
+        self._gathered = False
         self.watch.restart()
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
-        """Opacus's BatchMemoryManager announces a part of a Poisson sample."""
-        super().signal_skip_step(do_skip)
-        self._signals.append(self.sampler.issued)
+        """Opacus's BatchMemoryManager says only that there are parts, not which part a step is for."""
+        raise InvalidInput(
+            f"signal_skip_step(do_skip={do_skip}) is Opacus's way to split batches, which does not notice a part that "
+            "is left out or used twice: iterate over private.virtual(max_rows=...) instead."
+        )
+
+    @property
+    def accumulated_iterations(self) -> int:
+        """One batch a step, however many parts it has."""
+        return 1
 
     def clip_and_accumulate(self) -> None:
         """Refuse what was not accounted for; then clip, and add to the sum of the parts before."""
@@ -91,33 +98,37 @@ class MechanismOptimizer(DPOptimizer):
                 f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
                 f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
-        sample = self._signals[0] if self._signals else None
-        if self._gathered is not None and sample != self._gathered:
-            raise InvalidInput(
-                "signal_skip_step joined two batches in one step, in which a record may be twice: step on every batch."
-            )
         if not torch.stack([p.isfinite().all().cpu() for p in self.params]).all():
             raise InvalidInput(
                 "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
                 "smaller learning rate."
             )
-        sums = clipped_sums(self.watch.gradients(self.params), self.max_grad_norm)
-        for p, total in zip(self.params, sums, strict=True):
-            p.summed_grad = total if self._gathered is None else p.summed_grad + total
-        self.watch.close()
-        if self._signals:
-            self._signals.pop(0)
-        self._gathered = sample if self._check_skip_next_step(pop_next=False) else None
+        with self._one_at_a_time:
+            gradients = self.watch.gradients(self.params)
+            sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
+            for p, total in zip(self.params, sums, strict=True):
+                p.summed_grad = p.summed_grad + total if self._gathered else total
+                p.grad_sample = p.grad = None  # of no more use, and private
+            self._gathered = not self.watch.close()
 
     def pre_step(self, closure: object = None) -> bool:
-        """All but the step itself, which a part of a sample does not have."""
+        """All but the step itself, which a part of a sample does not have.
+
+        The step is counted before its noise is drawn: whatever happens then, it has been paid for.
+        """
         self.clip_and_accumulate()
-        self._is_last_step_skipped = self._check_skip_next_step()
-        if self._is_last_step_skipped:
+        self._is_last_step_skipped = self._gathered
+        if self._gathered:
             return False
-        self.add_noise()
-        self.scale_grad()
         self.step_hook(self)
+        try:
+            self.add_noise()
+            self.scale_grad()
+        except BaseException:  # nothing half done is left for a step
+            self._noisy = False
+            for p in self.params:
+                p.grad = p.summed_grad = None
+            raise
         return True
 
     def add_noise(self) -> None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from opacus import PrivacyEngine
 
+from lessnoise.learn.ghost import GhostModule
 from lessnoise.learn.loader import PoissonLoader, poisson_loader
 from lessnoise.learn.optimizer import DistributedMechanismOptimizer, MechanismOptimizer
+from lessnoise.learn.processes import check_agreement, local_only, pay_once
 from lessnoise.learn.watch import Watch
 
 if TYPE_CHECKING:
@@ -37,11 +39,28 @@ class ExactPrivacyEngine(PrivacyEngine):
         **options: Any,  # noqa: ANN401
     ) -> tuple[Any, MechanismOptimizer, PoissonLoader, Watch]:
         """Opacus's ``make_private``, and what watches over its parts."""
-        model, optimizer, loader = self.make_private(**options)
+        model, optimizer, *_, loader = self.make_private(**options)
         watch = Watch(model, loss, self.accountant, loader, mean=options["loss_reduction"] == "mean")
         optimizer.watch = watch
         self._hooks = [*watch.hooks, optimizer.hook]
+        local_only(options["module"])
+        self._distributed = isinstance(optimizer, DistributedMechanismOptimizer)
         return model, optimizer, loader, watch
+
+    def pay(self, pay: Callable[[], object], *, has_ledger: bool) -> None:
+        """Once for all processes, if these agree."""
+        if not self._distributed:
+            pay()
+            return
+        accountant = self.accountant
+        check_agreement(
+            accountant.plan,
+            records_in_data_set=len(self.dataset),  # type: ignore[arg-type]
+            secure_mode=self._secure,
+            ledger=has_ledger,
+            taken=accountant.taken,
+        )
+        pay_once(pay)
 
     def undo(self, model: Any) -> None:  # noqa: ANN401
         """Leave the model and the optimizer as they were."""
@@ -50,8 +69,13 @@ class ExactPrivacyEngine(PrivacyEngine):
             hook.remove()
 
     def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
-        # The watched loss has its gradients.
+        """Opacus's wrapper, or ours; the watched loss has the gradients of a sum."""
+        if options["grad_sample_mode"] == "ghost":
+            return GhostModule(module, loss_reduction="sum")
         return super()._prepare_model(module, **options | {"loss_reduction": "sum"})
+
+    def _prepare_criterion(self, **_: object) -> None:
+        """The loss is the watched one; ghost norms and their second backward pass are not used."""
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset

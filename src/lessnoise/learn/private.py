@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from lessnoise.learn.loader import PoissonLoader
     from lessnoise.learn.opacus_accountant import ExactAccountant
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism import Mechanism
@@ -30,6 +31,14 @@ class Private(NamedTuple):
     data_loader: Any
     privacy: ExactAccountant
     loss: Any
+
+    def virtual(self, max_rows: int) -> PoissonLoader:
+        """The loader's batches in parts of at most so many records, for as much memory as there is.
+
+        The loop is the same: ``zero_grad``, loss, ``backward``, ``step`` on every part. The sum of a batch grows part
+        by part, and its last part adds the noise and steps.
+        """
+        return self.data_loader.in_parts(validation.whole_number("max_rows", max_rows))  # type: ignore[no-any-return]
 
 
 def make_private(
@@ -66,6 +75,10 @@ def make_private(
     ``secure_mode`` draws samples and noise by lessnoise's engine, on the CPU, wherever the model is. Without it torch's
     generator draws them on the model's device: faster on a GPU, not cryptographic, and ``privacy.private`` is False.
 
+    ``grad_sample_mode`` is how the records' gradients are computed: by Opacus's "hooks", "functorch" or "ew" for a
+    whole batch at once, or with "ghost" one layer and a few records at a time, for large models: the same sums from a
+    fraction of the memory. ``virtual`` of what is returned splits large batches.
+
     A ``ledger`` pays for all planned steps before the first. ``resume`` takes ``privacy.state_dict()`` of a checkpoint;
     the ledger then pays for the steps that are left, since nobody knows what was done after the checkpoint.
     """
@@ -79,7 +92,7 @@ def make_private(
     criterion = _checked_loss(loss)
     _check_randomness(secure_mode, generator, ledger, partition)
     validation.choice("loss_reduction", loss_reduction, ("mean", "sum"))
-    validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew"))
+    validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew", "ghost"))
     if records is None:
         raise InvalidInput(
             "records=None: pass the number of records, or a bound on it, as you would publish it; it decides about "
@@ -115,20 +128,28 @@ def make_private(
         grad_sample_mode=grad_sample_mode,
     )
     remaining = plan.steps - privacy.taken
-    if ledger is not None and remaining:  # last of all, when nothing else can fail
-        try:
+
+    def pay() -> None:
+        if ledger is not None and remaining:
             ledger.spend(plan.composition(remaining), partition=partition, note=f"training, {remaining} steps")
-        except BaseException:
-            engine.undo(watched[0])
-            raise
+
+    try:  # last of all, when nothing else can fail
+        engine.pay(pay, has_ledger=ledger is not None)
+    except BaseException:
+        engine.undo(watched[0])
+        raise
     return Private(*watched[:3], privacy, watched[3].loss)
 
 
-def fit(private: Private, *, epochs: int, report: Callable[[str], object] = print) -> None:
-    """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far."""
+def fit(private: Private, *, epochs: int, max_rows: int | None = None, report: Callable[[str], object] = print) -> None:
+    """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far.
+
+    ``max_rows`` computes large batches in parts of at most so many records.
+    """
     device = next(private.model.parameters()).device
+    loader = private.data_loader if max_rows is None else private.virtual(max_rows)
     for epoch in range(1, validation.whole_number("epochs", epochs) + 1):
-        for inputs, labels in private.data_loader:
+        for inputs, labels in loader:
             private.optimizer.zero_grad()
             private.loss(private.model(inputs.to(device)), labels.to(device)).backward()
             private.optimizer.step()
