@@ -122,6 +122,12 @@ def poisson_loader(
     rank, replicas = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
     records = len(loader.dataset)  # type: ignore[arg-type]
     sampler = PoissonSampler(records, batches, secure=secure, generator=generator, rank=rank, replicas=replicas)
+    return replaced(loader, sampler, PoissonLoader)
+
+
+def replaced[Kind: PoissonLoader](loader: DataLoader[Any], sampler: PoissonSampler, kind: type[Kind]) -> Kind:
+    """The same data in the batches of this sampler."""
+    records = len(loader.dataset)  # type: ignore[arg-type]
     examples = [loader.dataset[place] for place in sorted({0, (records - 1) // 2, records - 1})]
     kept = {name: getattr(loader, name) for name in _KEPT}
-    return PoissonLoader(loader.dataset, batch_sampler=sampler, collate_fn=Collate(loader.collate_fn, examples), **kept)
+    return kind(loader.dataset, batch_sampler=sampler, collate_fn=Collate(loader.collate_fn, examples), **kept)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.learn.across import KINDS, AcrossPlan, Factorisation, plan_across_steps
 from lessnoise.learn.plan import PUBLISHED, TrainingPlan, plan_training
 from lessnoise.text import down
 
@@ -39,7 +40,8 @@ def make_private(
     *,
     loss: Callable[..., Any] | None = None,
     records: int | None = None,
-    mechanism: str | Mechanism = "gaussian",
+    mechanism: str | Mechanism | Factorisation = "gaussian",
+    bands: int | None = None,
     clip_norm: float,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -60,6 +62,8 @@ def make_private(
 
     The noise is the least of its kind (``mechanism``, see :func:`~lessnoise.learn.plan_training`) that keeps
     (``epsilon``, ``delta``) over ``epochs`` passes of the loader, or a description as it is, without ``epsilon``.
+    With "banded-inverse" or "banded" the noise of a step takes back a part of that of the ``bands`` (16) or all steps
+    before it: see :func:`~lessnoise.learn.compare_noise` for when this pays.
     Opacus computes the gradients; batches become Poisson samples; noise goes on the sum of all parameters' clipped
     gradients as one vector. A step beyond the planned ones is refused, and so is one on anything but a drawn batch.
 
@@ -87,11 +91,12 @@ def make_private(
         )
     count = validation.whole_number("records", records)
     batches = batches_an_epoch(data_loader, count)
-    plan = plan_training(
+    plan = _plan(
         mechanism,
+        optimizer,
+        batches,
+        bands,
         clip_norm=clip_norm,
-        parameters=sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad),
-        rate=1.0 / batches,
         steps=validation.whole_number("epochs", epochs) * batches,
         records=count,
         epsilon=epsilon,
@@ -122,6 +127,25 @@ def make_private(
             engine.undo(watched[0])
             raise
     return Private(*watched[:3], privacy, watched[3].loss)
+
+
+def _plan(
+    mechanism: str | Mechanism | Factorisation,
+    optimizer: torch.optim.Optimizer,
+    batches: int,
+    bands: int | None,
+    **asked: Any,  # noqa: ANN401
+) -> TrainingPlan | AcrossPlan:
+    """Of steps with noise of their own, or with noise across them."""
+    asked["parameters"] = sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad)
+    if isinstance(mechanism, Factorisation) or (isinstance(mechanism, str) and mechanism in KINDS):
+        momentum = max(float(group.get("momentum", 0.0)) for group in optimizer.param_groups)
+        return plan_across_steps(mechanism, bands=bands, batches=batches, momentum=min(momentum, 0.999), **asked)
+    if bands is not None:
+        raise InvalidInput(
+            f'bands={bands!r} is of no use with this mechanism: leave it out, or pass mechanism="banded-inverse".'
+        )
+    return plan_training(mechanism, rate=1.0 / batches, **asked)
 
 
 def fit(private: Private, *, epochs: int, report: Callable[[str], object] = print) -> None:
@@ -213,7 +237,7 @@ def _check_randomness(secure_mode: bool, generator: object, ledger: object, part
         raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
 
 
-def _warn_of_claim(plan: TrainingPlan) -> None:
+def _warn_of_claim(plan: TrainingPlan | AcrossPlan) -> None:
     if not plan.mechanism.name.startswith(PUBLISHED) or plan.claim is None:
         return
     verdict = plan.check()

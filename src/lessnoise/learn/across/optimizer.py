@@ -1,0 +1,85 @@
+"""The optimizer of a training with noise across steps. A past step's noise is drawn again, never kept.
+
+Whoever had two sums with the same fresh noise would know their difference exactly. So the number of a step moves on
+before its noise is drawn and never comes back, and a step that broke off in between ends the training.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from lessnoise.errors import InvalidInput
+from lessnoise.learn.across.loader import AcrossLoader, GroupSampler
+from lessnoise.learn.across.plan import AcrossPlan
+from lessnoise.learn.optimizer import MechanismOptimizer
+
+if TYPE_CHECKING:
+    from lessnoise.learn.across.factorisation import Row
+
+
+class AcrossOptimizer(MechanismOptimizer):
+    """Adds to step t the noise of its row of C^-1, under one key for the whole training."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(optimizer, **options)
+        plan = self.accountant.plan
+        assert isinstance(plan, AcrossPlan)
+        assert isinstance(self.sampler, GroupSampler)
+        self.plan = plan
+        self.sampler.next_step = lambda: self.accountant.taken
+        self._steps = itertools.count()  # moves on by one at a time, whoever asks
+        self._seeded = None if self.secure_noise else SeededNormals(self.generator)
+
+    def signal_skip_step(self, do_skip: bool = True) -> None:
+        """A batch in parts has no place among the steps."""
+        raise InvalidInput(
+            f"signal_skip_step (BatchMemoryManager) with mechanism={self.plan.factorisation.kind!r} is not supported: "
+            'take smaller batches, or mechanism="gaussian".'
+        )
+
+    def clip_and_accumulate(self) -> None:
+        """Refuse a batch that is for another step; then as ever."""
+        now, loader = self.watch._now, self.watch.loader
+        assert isinstance(loader, AcrossLoader)
+        if now is not None and loader.places.get(now.token) != self.accountant.taken:
+            raise InvalidInput(
+                f"step={self.accountant.taken + 1} is not for this batch of the loader: records have their places among "
+                "the steps, so step on every batch in its turn, and iterate over the loader anew after a break."
+            )
+        super().clip_and_accumulate()
+
+    def _noisy_sum(self, flat: torch.Tensor) -> torch.Tensor:
+        step = next(self._steps)
+        if step != self.accountant.taken:
+            raise InvalidInput(
+                f"step={self.accountant.taken + 1} has had its noise already, and a second sum with the same noise would "
+                "tell both: this training broke off and cannot go on; start a new one, and add up what both cost."
+            )
+        row = self.plan.factorisation.row(step)
+        if self._seeded is None:
+            raise InvalidInput("secure_mode=True draws no noise across steps yet: pass secure_mode=False, to try it.")
+        return self._seeded.noisy(flat, self.plan.noise_multiplier * self.plan.clip_norm, row)
+
+
+class SeededNormals:
+    """Normals of any step, by torch's generator in single precision: for experiments, since whoever has the seed knows all."""
+
+    def __init__(self, generator: torch.Generator | None) -> None:
+        device = "cpu" if generator is None else generator.device
+        self._seed = int(torch.randint(0, 2**62, (1,), generator=generator, device=device))
+
+    def noisy(self, flat: torch.Tensor, scale: float, row: Row) -> torch.Tensor:
+        """``flat`` and scale times the sum of the row's coefficients with their steps' normals."""
+        total = torch.zeros_like(flat, dtype=torch.float32)
+        for step, coefficient in row:
+            total.add_(self._normals(step, flat.numel(), flat.device), alpha=coefficient)
+        return flat + total.mul_(scale)
+
+    def _normals(self, step: int, count: int, device: torch.device) -> torch.Tensor:
+        seed = int(np.random.SeedSequence([self._seed, step]).generate_state(1, np.uint64)[0])
+        generator = torch.Generator(device).manual_seed(seed % 2**63)
+        return torch.randn(count, device=device, generator=generator)
