@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -84,6 +84,9 @@ class PoissonLoader(DataLoader[Any]):
             yield batch
 
 
+Kind = TypeVar("Kind", bound=PoissonLoader)
+
+
 def check_loader(loader: object) -> None:
     """Refuse a loader whose batches cannot be replaced by Poisson samples of the same data."""
     if not isinstance(loader, DataLoader):
@@ -125,7 +128,7 @@ def poisson_loader(
     return replaced(loader, sampler, PoissonLoader)
 
 
-def replaced[Kind: PoissonLoader](loader: DataLoader[Any], sampler: PoissonSampler, kind: type[Kind]) -> Kind:
+def replaced(loader: DataLoader[Any], sampler: PoissonSampler, kind: type[Kind]) -> Kind:
     """The same data in the batches of this sampler."""
     records = len(loader.dataset)  # type: ignore[arg-type]
     examples = [loader.dataset[place] for place in sorted({0, (records - 1) // 2, records - 1})]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lessnoise.guarantees import Bracket
     from lessnoise.learn.across import AcrossPlan
-    from lessnoise.learn.plan import TrainingPlan
+    from lessnoise.learn.plan import Accounted, TrainingPlan
 
 SCHEMA = 1
 
@@ -120,9 +120,7 @@ class ExactAccountant(IAccountant):
         self.private = self.private and private
 
 
-def _checked(
-    state: Mapping[str, Any], plan: TrainingPlan | AcrossPlan
-) -> tuple[int, list[tuple[float, float, int]], bool]:
+def _checked(state: Mapping[str, Any], plan: Accounted) -> tuple[int, list[tuple[float, float, int]], bool]:
     if not isinstance(state, dict) or state.get("mechanism") != "lessnoise" or state.get("schema") != SCHEMA:
         found = state.get("mechanism") if isinstance(state, dict) else type(state).__name__
         raise InvalidInput(

@@ -59,12 +59,13 @@ class ExactPrivacyEngine(PrivacyEngine):
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset
-        plan, randomness = self.accountant.plan, {"secure": self._secure, "generator": _on_cpu(self._generator)}
+        randomness: dict[str, Any] = {"secure": self._secure, "generator": _on_cpu(self._generator)}
+        plan = self.accountant.plan
         if isinstance(plan, AcrossPlan):
             if distributed:
                 raise InvalidInput(
-                    f"mechanism={plan.factorisation.kind!r} with DistributedDataParallel is not supported: train in one "
-                    'process, or take mechanism="gaussian".'
+                    f"mechanism={plan.factorisation.kind!r} with DistributedDataParallel is not supported: train in "
+                    'one process, or take mechanism="gaussian".'
                 )
             loader: PoissonLoader = across_loader(data_loader, plan, **randomness)
         else:

@@ -64,11 +64,11 @@ class NoiseComparison:
             "weights, in clipping norms",
             f"{'mechanism':<15} {'bands':>5} {'sigma':>9} {'all steps':>10} {'last':>10} {'of plain':>9} {'drawn':>6}",
         ]
-        for row in self.rows:
-            lines.append(
-                f"{row.mechanism:<15} {row.bands:>5} {row.noise_multiplier:>9.4g} {row.every:>10.4g} {row.last:>10.4g} "
-                f"{row.every / plain.every:>9.3f} {row.drawn:>6}"
-            )
+        lines += [
+            f"{row.mechanism:<15} {row.bands:>5} {row.noise_multiplier:>9.4g} {row.every:>10.4g} {row.last:>10.4g} "
+            f"{row.every / plain.every:>9.3f} {row.drawn:>6}"
+            for row in self.rows
+        ]
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Figure:

@@ -19,6 +19,7 @@ Machine Learning", section 2).
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -123,8 +124,8 @@ class BandedInverse(Factorisation):
     def _check(self, given: tuple[float, ...]) -> None:
         if max(given[1:], default=0.0) > 0.0 or math.fsum(given) < 0.0:
             raise InvalidInput(
-                f"coefficients={given[:3]}... of a banded inverse: after the first, 1, none may be above 0, and they "
-                "must not add up to less than -1; else C has entries below 0 or grows, and its sensitivity is not known."
+                f"coefficients={given[:3]}... of a banded inverse: after the first, 1, none may be above 0, and those "
+                "must not add up to less than -1; else C has entries below 0 or grows, and nothing is proved."
             )
 
     def matrix(self, steps: int) -> Array:
@@ -160,7 +161,7 @@ class Banded(Factorisation):
     kind: ClassVar[str] = "banded"
 
     def _check(self, given: tuple[float, ...]) -> None:
-        if given[-1] < 0.0 or any(later > before for before, later in zip(given, given[1:], strict=False)):
+        if given[-1] < 0.0 or any(later > before for before, later in itertools.pairwise(given)):
             raise InvalidInput(
                 f"coefficients={given[:3]}... of a banded matrix must not increase, and none may be below 0; else its "
                 "sensitivity is not known, or its inverse grows."

@@ -45,8 +45,8 @@ def fitted(
 ) -> Factorisation:
     """The best that was found of the series (1 - r x)^(h), cut to so many bands, for the error over all steps.
 
-    For a banded inverse h is between 0 and 1, for a banded C between -1 and 0; h = 1/2 and r = 1 are the square roots of
-    Kalinin et al. The sensitivity is counted in, so that nothing is gained at its cost.
+    For a banded inverse h is between 0 and 1, for a banded C between -1 and 0; |h| = 1/2 and r = 1 are the square roots
+    of Kalinin et al. The sensitivity is counted in, so that nothing is gained at its cost.
 
     >>> found = fitted("banded-inverse", bands=3, steps=60, batches=30)
     >>> found.kind, found.bands, found.coefficients[1] < 0.0

@@ -40,7 +40,7 @@ class GroupSampler(PoissonSampler):
         if self._secure:
             words = Stream.secure().claim().sequence().words(records)
             return np.asarray(words % np.uint64(self.groups)).astype(np.int64)
-        return torch.randint(0, self.groups, (records,), generator=self._generator).numpy()
+        return np.asarray(torch.randint(0, self.groups, (records,), generator=self._generator))
 
     def __iter__(self) -> Iterator[list[int]]:
         step = self.start

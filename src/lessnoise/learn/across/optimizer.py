@@ -47,8 +47,8 @@ class AcrossOptimizer(MechanismOptimizer):
         assert isinstance(loader, AcrossLoader)
         if now is not None and loader.places.get(now.token) != self.accountant.taken:
             raise InvalidInput(
-                f"step={self.accountant.taken + 1} is not for this batch of the loader: records have their places among "
-                "the steps, so step on every batch in its turn, and iterate over the loader anew after a break."
+                f"step={self.accountant.taken + 1} is not for this batch of the loader: records have their places "
+                "among the steps, so step on every batch in its turn, and iterate over the loader anew after a break."
             )
         super().clip_and_accumulate()
 
@@ -56,8 +56,8 @@ class AcrossOptimizer(MechanismOptimizer):
         step = next(self._steps)
         if step != self.accountant.taken:
             raise InvalidInput(
-                f"step={self.accountant.taken + 1} has had its noise already, and a second sum with the same noise would "
-                "tell both: this training broke off and cannot go on; start a new one, and add up what both cost."
+                f"step={self.accountant.taken + 1} has had its noise already, and a second sum with the same noise "
+                "would tell both: this training broke off and cannot go on; start a new one, and add up what both cost."
             )
         row = self.plan.factorisation.row(step)
         if self._seeded is None:
@@ -66,7 +66,7 @@ class AcrossOptimizer(MechanismOptimizer):
 
 
 class SeededNormals:
-    """Normals of any step, by torch's generator in single precision: for experiments, since whoever has the seed knows all."""
+    """Normals of any step, by torch's generator: for experiments, since whoever has the seed knows the noise."""
 
     def __init__(self, generator: torch.Generator | None) -> None:
         device = "cpu" if generator is None else generator.device
