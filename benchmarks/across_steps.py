@@ -40,8 +40,8 @@ LAYERS = (Conv(16, 5, 2, 2), Pool(2), Conv(32, 3), Pool(2), Dense(10, last=True)
 NETWORKS = {"mnist": Network((28, 28, 1), LAYERS), "cifar10": Network((32, 32, 3), LAYERS)}
 RECORDS = {"mnist": 60000, "cifar10": 50000}
 RECIPES = {  # epochs, batch size, learning rates
-    ("mnist", "few"): (3, 1000, (1.0, 2.0, 4.0)),
-    ("cifar10", "few"): (3, 1000, (1.0, 2.0)),
+    ("mnist", "few"): (3, 1000, (2.0, 4.0)),
+    ("cifar10", "few"): (3, 1000, (2.0,)),
     ("mnist", "more"): (12, 2000, (2.0,)),
 }
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
