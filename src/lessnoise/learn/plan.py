@@ -120,7 +120,7 @@ class TrainingPlan(Accounted):
     def machine_distance(self, steps: int | None = None) -> float:
         """How far the words of the noise, and those that choose the samples, are from ideal ones at most."""
         count = self.steps if steps is None else steps
-        chosen = count * noise_engine.machine_distance(self.records) * (1.0 + 1e-12)
+        chosen = noise_engine.machine_distance(count * self.records)  # the samples of a pass share one key
         return self.composition(count).machine_distance + chosen
 
     def check_resume(self) -> None:
