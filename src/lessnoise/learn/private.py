@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
 
+ACROSS_ENGINE = "ChaCha20 for noise and AES-256-CTR for samples, keyed by the operating system"
+
 
 class Private(NamedTuple):
     """What to train with, in place of yours; ``privacy`` answers what the training has cost so far."""
@@ -103,7 +105,8 @@ def make_private(
         delta=delta,
     )
     reported = None if delta is None else validation.delta(delta)
-    randomness = ENGINE if secure_mode else "torch's generator, which is not cryptographic"
+    engine_words = ACROSS_ENGINE if isinstance(plan, AcrossPlan) else ENGINE
+    randomness = engine_words if secure_mode else "torch's generator, which is not cryptographic"
     privacy = ExactAccountant(plan, delta=reported, private=secure_mode, randomness=randomness)
     if resume is not None:
         privacy.load_state_dict(resume)

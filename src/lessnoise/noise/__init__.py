@@ -14,6 +14,8 @@ from lessnoise.noise.core import (
     prepare_streamed,
     prepare_streamed_integers,
 )
+from lessnoise.noise.device import AcrossSteps, ChaChaStream
+from lessnoise.noise.device import prepare_noise as prepare_device_noise
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
 from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid
@@ -38,8 +40,10 @@ from lessnoise.noise.ziggurat import laplace, normal, power, uniform
 
 __all__ = [
     "KERNELS_LOADING",
+    "AcrossSteps",
     "Behind",
     "Bingham",
+    "ChaChaStream",
     "CorrelatedIsotropic",
     "Form",
     "GammaRadius",
@@ -71,6 +75,7 @@ __all__ = [
     "normal",
     "output_array",
     "power",
+    "prepare_device_noise",
     "prepare_noise",
     "prepare_streamed",
     "prepare_streamed_integers",

@@ -1,5 +1,6 @@
 """Trainings with noise across steps: places of records, the law of the noise, and what must never happen twice."""
 
+import copy
 import math
 import pickle
 
@@ -205,13 +206,20 @@ def test_checkpoints_have_no_key_and_are_not_resumed():
     step_on(private, next(iter(private.data_loader)))
     state = private.privacy.state_dict()
     kept = pickle.dumps((private.optimizer.state_dict(), private.model.state_dict(), state))
-    assert str(private.optimizer._seeded._seed).encode() not in kept
-    assert private.optimizer._seeded._seed.to_bytes(8, "little") not in kept
+    assert str(private.optimizer._source._seed).encode() not in kept
+    assert private.optimizer._source._seed.to_bytes(8, "little") not in kept
     with pytest.raises(InvalidInput, match="key is in no checkpoint"):
         private_of(secure=False, resume=state)
     with pytest.raises(InvalidInput, match="key is in no checkpoint"):
         private.privacy.load_state_dict(state)
     assert private.privacy.taken == 1
+
+
+def test_the_key_of_a_training_cannot_be_copied():
+    private = private_of()
+    for take in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            take(private.optimizer._source)
 
 
 # The whole.

@@ -93,7 +93,7 @@ class Factorisation(ABC):
         for s = 0: a later start shifts it, and less of it is left. If the coefficients of C do not increase, nothing
         else that keeps the distances is longer either: the i-th step of P is at least the i-th of these, and the
         distances between them are at least as large, while (C^T C)_st falls with both (Kalinin & Lampert 2024, "Banded
-        Square Root Matrix Factorization for Differentially Private Model Training", Theorem 2).
+        Square Root Matrix Factorization for Differentially Private Model Training").
 
         >>> round(BandedInverse((1.0, -0.5)).sensitivity(3, 2), 6), round(math.hypot(1, 0.5, 1.25), 6)
         (1.677051, 1.677051)
@@ -111,7 +111,7 @@ class BandedInverse(Factorisation):
     """C^-1 has few coefficients: 1, and then none above 0, of which no more than 1 is taken away altogether.
 
     Then C is 1/(1 - p(x)) with p >= 0, so that no entry of C is below 0 or above 1. A step adds the noise of the last
-    ``bands`` steps. With the first coefficients of (1 - x)^(1/2) this is BISR (Kalinin, McMahan, Upadhyay & Lampert
+    ``bands`` steps. With the first coefficients of (1 - x)^(1/2) this is BISR (Kalinin, McKenna, Upadhyay & Lampert
     2025, "Back to Square Roots: An Optimal Bound on the Matrix Factorization Error for Multi-Epoch Differentially
     Private SGD").
 

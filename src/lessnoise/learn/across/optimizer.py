@@ -6,6 +6,7 @@ before its noise is drawn and never comes back, and a step that broke off in bet
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,11 @@ from lessnoise.errors import InvalidInput
 from lessnoise.learn.across.loader import AcrossLoader, GroupSampler
 from lessnoise.learn.across.plan import AcrossPlan
 from lessnoise.learn.optimizer import MechanismOptimizer
+from lessnoise.noise import AcrossSteps, ChaChaStream, Real, prepare_device_noise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lessnoise.learn.across.factorisation import Row
 
 
@@ -32,7 +36,7 @@ class AcrossOptimizer(MechanismOptimizer):
         self.plan = plan
         self.sampler.next_step = lambda: self.accountant.taken
         self._steps = itertools.count()  # moves on by one at a time, whoever asks
-        self._seeded = None if self.secure_noise else SeededNormals(self.generator)
+        self._source = EngineNormals() if self.secure_noise else SeededNormals(self.generator)
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
         """A batch in parts has no place among the steps."""
@@ -53,16 +57,29 @@ class AcrossOptimizer(MechanismOptimizer):
         super().clip_and_accumulate()
 
     def _noisy_sum(self, flat: torch.Tensor) -> torch.Tensor:
+        scale, row = (
+            self.plan.noise_multiplier * self.plan.clip_norm,
+            self.plan.factorisation.row(self.accountant.taken),
+        )
+        draw = self._source.prepared(flat, scale, row)
         step = next(self._steps)
         if step != self.accountant.taken:
             raise InvalidInput(
                 f"step={self.accountant.taken + 1} has had its noise already, and a second sum with the same noise "
                 "would tell both: this training broke off and cannot go on; start a new one, and add up what both cost."
             )
-        row = self.plan.factorisation.row(step)
-        if self._seeded is None:
-            raise InvalidInput("secure_mode=True draws no noise across steps yet: pass secure_mode=False, to try it.")
-        return self._seeded.noisy(flat, self.plan.noise_multiplier * self.plan.clip_norm, row)
+        return draw()
+
+
+class EngineNormals:
+    """Normals of any step by the engine: cryptographic, and their weighted sum is rounded exactly."""
+
+    def __init__(self) -> None:
+        self._stream = ChaChaStream.secure().claim()
+
+    def prepared(self, flat: torch.Tensor, scale: float, row: Row) -> Callable[[], torch.Tensor]:
+        """Check the sum; the function returned adds scale times the row's coefficients with their steps' normals."""
+        return prepare_device_noise(AcrossSteps(Real.exactly(scale), row), flat, self._stream)
 
 
 class SeededNormals:
@@ -72,8 +89,11 @@ class SeededNormals:
         device = "cpu" if generator is None else generator.device
         self._seed = int(torch.randint(0, 2**62, (1,), generator=generator, device=device))
 
-    def noisy(self, flat: torch.Tensor, scale: float, row: Row) -> torch.Tensor:
-        """``flat`` and scale times the sum of the row's coefficients with their steps' normals."""
+    def prepared(self, flat: torch.Tensor, scale: float, row: Row) -> Callable[[], torch.Tensor]:
+        """As that of the engine, in floats."""
+        return functools.partial(self._noisy, flat, scale, row)
+
+    def _noisy(self, flat: torch.Tensor, scale: float, row: Row) -> torch.Tensor:
         total = torch.zeros_like(flat, dtype=torch.float32)
         for step, coefficient in row:
             total.add_(self._normals(step, flat.numel(), flat.device), alpha=coefficient)

@@ -38,7 +38,7 @@ class AcrossPlan(Accounted):
     * fewer groups, for a banded C with at most so many bands: the steps of a record are so far apart that their columns
       of C have no row in common, and t steps are at most as bad as ceil(t/groups) Gaussian mechanisms on Poisson
       samples at rate groups/batches, with the length of a column as their sensitivity (Choquette-Choo et al. 2023,
-      "(Amplified) Banded Matrix Factorization: A unified approach to private training", Theorem 4).
+      "(Amplified) Banded Matrix Factorization: A unified approach to private training").
 
     >>> plan = AcrossPlan(BandedInverse((1.0, -0.5)), noise_multiplier=3.0, clip_norm=1.0, parameters=10, batches=20,
     ...                   steps=40, records=1000)
