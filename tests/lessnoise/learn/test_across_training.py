@@ -28,7 +28,7 @@ def private_of(*, inputs=None, batch_size=50, secure=True, momentum=0.0, **optio
     settings = {"records": 300, "mechanism": INVERSE, "clip_norm": 1, "epochs": 2, "epsilon": 4, "delta": 1e-5}
     return learn.make_private(
         model,
-        torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum),
+        torch.optim.SGD(model.parameters(), lr=1.0, momentum=momentum),
         loader,
         loss=torch.nn.functional.cross_entropy,
         secure_mode=secure,
@@ -227,15 +227,17 @@ def test_the_key_of_a_training_cannot_be_copied():
 
 @pytest.mark.parametrize("mechanism", ["banded-inverse", "banded"])
 def test_training_learns_and_tells_what_it_cost(mechanism):
-    private = private_of(mechanism=mechanism, bands=3, epsilon=16, epochs=4, secure=False)
+    torch.manual_seed(0)
+    seeded = torch.Generator().manual_seed(1)
+    private = private_of(mechanism=mechanism, bands=3, epsilon=40, epochs=4, secure=False, generator=seeded)
     lines = []
     learn.fit(private, epochs=4, report=lines.append)
     plan = private.privacy.plan
-    assert private.privacy.epsilon().upper == plan.epsilon(1e-5).upper <= 16
+    assert private.privacy.epsilon().upper == plan.epsilon(1e-5).upper <= 40
     assert "step 6 of 24" in lines[0]
     inputs, labels = private.data_loader.dataset.tensors
     with torch.no_grad():
-        assert (private.model(inputs).argmax(1) == labels).float().mean() > 0.7
+        assert (private.model(inputs).argmax(1) == labels).float().mean() > 0.8
     with pytest.raises(InvalidInput, match="steps=25 exceeds the 24 steps"):
         learn.fit(private, epochs=1)
 

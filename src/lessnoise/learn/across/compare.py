@@ -65,8 +65,8 @@ class NoiseComparison:
             f"{'mechanism':<15} {'bands':>5} {'sigma':>9} {'all steps':>10} {'last':>10} {'of plain':>9} {'drawn':>6}",
         ]
         lines += [
-            f"{row.mechanism:<15} {row.bands:>5} {row.noise_multiplier:>9.4g} {row.every:>10.4g} {row.last:>10.4g} "
-            f"{row.every / plain.every:>9.3f} {row.drawn:>6}"
+            f"{row.mechanism:<15} {row.bands:>5} {row.noise_multiplier:>#9.3g} {row.every:>#10.3g} {row.last:>#10.3g} "
+            f"{row.every / plain.every:>9.2f} {row.drawn:>6}"
             for row in self.rows
         ]
         return "\n".join(lines)
@@ -113,7 +113,7 @@ def compare_noise(
 
     >>> found = compare_noise(epochs=2, batches=20, epsilon=8, delta=1e-5, records=1000, bands=[4])
     >>> [row.mechanism for row in found.rows], found.best.mechanism
-    (['gaussian', 'banded-inverse', 'banded'], 'banded')
+    (['gaussian', 'banded-inverse', 'banded'], 'banded-inverse')
     """
     epochs, batches = validation.whole_number("epochs", epochs), validation.whole_number("batches", batches)
     rate, steps = validation.positive("learning_rate", learning_rate), epochs * batches
