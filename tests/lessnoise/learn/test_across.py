@@ -273,6 +273,7 @@ def test_comparison_has_a_row_for_each_choice_and_knows_where_nothing_is_gained(
         (lambda: learn.Banded((1.0, 0.5, 0.75)), "must not increase"),
         (lambda: learn.Banded((1.0, -0.5)), "none may be below 0"),
         (lambda: HALF.sensitivity(0, 1), "steps=0 must be at least 1"),
+        (lambda: HALF.sensitivity(10**9, 1), "steps=1000000000 exceed 1048576, the most for 3 bands"),
         (lambda: HALF.sensitivity(1, 0), "separation=0 must be at least 1"),
         (lambda: learn.AcrossPlan("half", 1.0, **SETTING), "factorisation='half' is not one"),
         (lambda: learn.AcrossPlan(HALF, 0.0, **SETTING), "noise_multiplier=0.0 must be above 0"),

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _TWO_ROUNDINGS = 2.0**-52  # relative: twice what one rounding can do
 _UNDERFLOW = 1e-280  # far more than all that was too small for a float
 _MOST_BANDS = 1 << 12
+_MOST_STEPS = 1 << 20
+_MOST_PRODUCTS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Factorisation(ABC):
         >>> round(BandedInverse((1.0, -0.5)).sensitivity(3, 2), 6), round(math.hypot(1, 0.5, 1.25), 6)
         (1.677051, 1.677051)
         """
-        steps = validation.whole_number("steps", steps)
+        steps = checked_steps(steps, self.bands)
         length = math.sqrt(float(_squares(self, steps, validation.whole_number("separation", separation))[steps - 1]))
         return length * (1.0 + _TWO_ROUNDINGS * _roundings(self.bands, steps)) / (1.0 - self.excess(steps))
 
@@ -199,6 +201,15 @@ def read_factorisation(values: dict[str, Any]) -> Factorisation:
     return KINDS[given["kind"]](tuple(validation.entries("coefficients", given["coefficients"])))
 
 
+def checked_steps(steps: int, bands: int) -> int:
+    """A number of steps for which the coefficients can be computed."""
+    count = validation.whole_number("steps", steps)
+    if count > _MOST_STEPS or count * bands > _MOST_PRODUCTS:
+        most = min(_MOST_STEPS, _MOST_PRODUCTS // bands)
+        raise InvalidInput(f"steps={count} exceed {most}, the most for {bands} bands: take larger batches.")
+    return count
+
+
 def _impulse(steps: int) -> Array:
     impulse = np.zeros(steps)
     impulse[0] = 1.0
@@ -247,6 +258,7 @@ def _squares(factorisation: Factorisation, steps: int, separation: int) -> Array
 
     All of it is sums and products of numbers that are not below 0: relative errors add up, and nothing else happens.
     """
+    separation = min(separation, steps)
     times = -(-steps // separation)
     shifted = np.zeros((times, separation))
     shifted.reshape(-1)[:steps] = factorisation.matrix(steps)

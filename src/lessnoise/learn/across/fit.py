@@ -14,7 +14,7 @@ import numpy as np
 
 from lessnoise import cache, validation
 from lessnoise.errors import InvalidInput
-from lessnoise.learn.across.factorisation import KINDS, Banded, BandedInverse, Factorisation
+from lessnoise.learn.across.factorisation import KINDS, Banded, BandedInverse, Factorisation, checked_steps
 
 if TYPE_CHECKING:
     from lessnoise._common import Array
@@ -54,6 +54,7 @@ def fitted(
     """
     validation.choice("mechanism", kind, list(KINDS))
     bands = min(validation.whole_number("bands", bands), steps)
+    checked_steps(steps, bands)
     momentum = validation.number("momentum", momentum)
     if not 0.0 <= momentum < 1.0:
         raise InvalidInput(f"momentum={momentum} is not between 0 and 1: pass that of the optimizer.")

@@ -12,7 +12,13 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee
-from lessnoise.learn.across.factorisation import KINDS, BandedInverse, Factorisation, read_factorisation
+from lessnoise.learn.across.factorisation import (
+    KINDS,
+    BandedInverse,
+    Factorisation,
+    checked_steps,
+    read_factorisation,
+)
 from lessnoise.learn.across.fit import fitted
 from lessnoise.learn.plan import OURS, Accounted, asked_guarantee, gaussian, smallest
 from lessnoise.mechanism import Mechanism, Radial
@@ -20,6 +26,7 @@ from lessnoise.mechanism import Mechanism, Radial
 if TYPE_CHECKING:
     from lessnoise.composition import Composition
 
+_MOST_PARAMETERS = 1 << 35  # whose noise the engine draws
 BANDS = 16  # if nobody says how many
 
 
@@ -65,6 +72,9 @@ class AcrossPlan(Accounted):
             )
         for name in ("parameters", "batches", "steps", "records"):
             settle(self, **{name: validation.whole_number(name, getattr(self, name))})
+        checked_steps(self.steps, self.factorisation.bands)
+        if self.parameters > _MOST_PARAMETERS:
+            raise InvalidInput(f"parameters={self.parameters} exceed {_MOST_PARAMETERS}: train a smaller model.")
         settle(self, noise_multiplier=validation.positive("noise_multiplier", self.noise_multiplier))
         settle(self, clip_norm=validation.sensitivity(self.clip_norm, "clip_norm"))
         settle(self, groups=self._checked_groups())
@@ -180,7 +190,7 @@ def plan_across_steps(
     target = asked_guarantee(mechanism, epsilon, delta)
     if target is None:
         raise InvalidInput("epsilon=None: pass epsilon= and delta= for the whole training.")
-    batches, steps = validation.whole_number("batches", batches), validation.whole_number("steps", steps)
+    batches, steps = validation.whole_number("batches", batches), checked_steps(steps, BANDS if bands is None else 1)
     chosen = _chosen(mechanism, bands, batches, steps, groups, momentum)
     plan = AcrossPlan(chosen, 1.0, clip_norm, parameters, batches, steps, records, groups)
 
