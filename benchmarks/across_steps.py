@@ -38,11 +38,11 @@ METHODS = ("gaussian", "banded-inverse", "banded")
 BANDS = (2, 4, 8, 16, 32)
 LAYERS = (Conv(16, 5, 2, 2), Pool(2), Conv(32, 3), Pool(2), Dense(10, last=True))
 NETWORKS = {"mnist": Network((28, 28, 1), LAYERS), "cifar10": Network((32, 32, 3), LAYERS)}
-RECORDS = {"mnist": 60000, "cifar10": 50000}
-RECIPES = {  # epochs, batch size, learning rates
-    ("mnist", "few"): (3, 1000, (2.0, 4.0)),
-    ("cifar10", "few"): (3, 1000, (2.0,)),
-    ("mnist", "more"): (12, 2000, (2.0,)),
+RECIPES = {  # data, and a name: records, epochs, batch size, learning rates
+    ("mnist", "all records"): (60000, 3, 1000, (2.0, 4.0)),
+    ("mnist", "few records"): (12000, 5, 200, (0.5, 1.0, 2.0)),
+    ("mnist", "more epochs"): (12000, 20, 800, (2.0,)),
+    ("cifar10", "few records"): (20000, 4, 400, (1.0, 2.0)),
 }
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 
@@ -53,7 +53,7 @@ def images(data: str, folder: str | None) -> tuple[torch.Tensor, ...]:
 
 
 def plan_of(job: dict[str, Any]) -> learn.TrainingPlan | learn.AcrossPlan:
-    epochs, batch, _ = RECIPES[job["data"], job["recipe"]]
+    _, epochs, batch, _ = RECIPES[job["data"], job["recipe"]]
     batches = -(-job["records"] // batch)
     asked = {
         "clip_norm": 1.0,
@@ -89,7 +89,7 @@ def train(job: dict[str, Any]) -> dict[str, Any]:
     step, factor = 0, job["learning_rate"] * batches / records
     while step < plan.steps:
         sampler.start = step
-        for batch in sampler:
+        for batch in sampler:  # of the first records
             chosen = torch.tensor(batch, dtype=torch.long)[None]
             sums = [torch.zeros_like(p) for p in parameters]
             if len(batch):
@@ -108,7 +108,7 @@ def train(job: dict[str, Any]) -> dict[str, Any]:
 def choices(asked: tuple[str, str, float, int]) -> tuple[tuple[str, str, float], dict[str, learn.NoiseRow]]:
     """The best bands of each kind, and plain noise."""
     data, recipe, epsilon, records = asked
-    epochs, batch, _ = RECIPES[data, recipe]
+    _, epochs, batch, _ = RECIPES[data, recipe]
     batches = -(-records // batch)
     bands = [each for each in BANDS if each <= batches]
     found = learn.compare_noise(
@@ -131,7 +131,7 @@ def run(asked: argparse.Namespace) -> None:
     end = time.monotonic() + 60.0 * asked.minutes
     with concurrent.futures.ProcessPoolExecutor(asked.processes) as pool:
         settings = [
-            (data, recipe, epsilon, asked.records or RECORDS[data])
+            (data, recipe, epsilon, RECIPES[data, recipe][0])
             for (data, recipe), epsilon in itertools.product(RECIPES, asked.epsilons)
             if data in asked.data and recipe in asked.recipes
         ]
@@ -148,7 +148,7 @@ def run(asked: argparse.Namespace) -> None:
                 "folder": asked.folder,
             }
             for seed, setting, method in itertools.product(range(asked.seeds), settings, METHODS)
-            for rate in RECIPES[setting[:2]][2]
+            for rate in RECIPES[setting[:2]][3]
         ]
         waiting = iter([job for job in jobs if key(job) not in done])
         running = {pool.submit(train, job) for job in itertools.islice(waiting, asked.processes)}
@@ -188,10 +188,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--records", type=int, help="train on so many records, for a try")
     parser.add_argument("--data", nargs="+", default=["mnist", "cifar10"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
-    parser.add_argument("--recipes", nargs="+", default=["few", "more"])
+    parser.add_argument("--recipes", nargs="+", default=["all records", "few records", "more epochs"])
     parser.add_argument("--out", type=Path, default=Path("across_steps.jsonl"))
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
