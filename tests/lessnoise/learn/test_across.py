@@ -242,21 +242,21 @@ def test_fitted_coefficients_are_no_worse_than_square_roots_and_independent_nois
 
 
 def test_comparison_has_a_row_for_each_choice_and_knows_where_nothing_is_gained():
-    few = learn.compare_noise(epochs=2, batches=40, epsilon=8, delta=1e-5, records=1000, bands=[4])
+    few = learn.compare_noise(epochs=2, batches=20, epsilon=8, delta=1e-5, records=1000, bands=[4])
     assert [row.mechanism for row in few.rows] == ["gaussian", "banded-inverse", "banded"]
     assert few.best.mechanism != "gaussian"
     assert few.rows[1].drawn == 4
-    assert few.rows[2].drawn == 80
+    assert few.rows[2].drawn == 40
     assert str(few).count("\n") == 4
     assert few.plot().axes[0].get_xlabel() == "bands"
     many = learn.compare_noise(epochs=40, batches=4, epsilon=0.5, delta=1e-5, records=1000, bands=[4])
     assert many.best.mechanism == "gaussian"
     for row, made in ((few.rows[1], "banded-inverse"), (few.rows[2], "banded")):
         plan = learn.plan_across_steps(
-            made, bands=4, clip_norm=1, parameters=1, batches=40, steps=80, records=1000, epsilon=8, delta=1e-5
+            made, bands=4, clip_norm=1, parameters=1, batches=20, steps=40, records=1000, epsilon=8, delta=1e-5
         )
         assert row.noise_multiplier == plan.noise_multiplier
-        assert row.every == pytest.approx(plan.noise_multiplier * spread(plan.factorisation.inverse(80)).every)
+        assert row.every == pytest.approx(plan.noise_multiplier * spread(plan.factorisation.inverse(40)).every)
 
 
 # Bad input.
