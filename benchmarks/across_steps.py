@@ -40,9 +40,9 @@ LAYERS = (Conv(16, 5, 2, 2), Pool(2), Conv(32, 3), Pool(2), Dense(10, last=True)
 NETWORKS = {"mnist": Network((28, 28, 1), LAYERS), "cifar10": Network((32, 32, 3), LAYERS)}
 RECIPES = {  # data, and a name: records, epochs, batch size, learning rates
     ("mnist", "all records"): (60000, 3, 1000, (2.0, 4.0)),
-    ("mnist", "few records"): (12000, 5, 200, (0.5, 1.0, 2.0)),
-    ("mnist", "more epochs"): (12000, 20, 800, (2.0,)),
-    ("cifar10", "few records"): (20000, 4, 400, (1.0, 2.0)),
+    ("mnist", "few records"): (12000, 5, 200, (2.0, 4.0, 8.0)),
+    ("mnist", "more epochs"): (12000, 20, 800, (4.0,)),
+    ("cifar10", "few records"): (20000, 4, 400, (2.0, 4.0)),
 }
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 
