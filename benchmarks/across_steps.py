@@ -42,7 +42,7 @@ RECIPES = {  # data, and a name: records, epochs, batch size, learning rates
     ("mnist", "all records"): (60000, 3, 1000, (2.0, 4.0)),
     ("mnist", "few records"): (12000, 5, 200, (2.0, 4.0, 8.0)),
     ("mnist", "more epochs"): (12000, 20, 800, (4.0,)),
-    ("cifar10", "few records"): (20000, 4, 400, (2.0, 4.0)),
+    ("cifar10", "few records"): (10000, 4, 200, (1.0, 2.0)),
 }
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 
