@@ -9,8 +9,16 @@ from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.gradients import clipped_sums, draw
-from lessnoise.mechanism import noise_form, prepare_noise
-from lessnoise.noise import KERNELS_LOADING, Integers, Stream, compiled_kernels
+from lessnoise.mechanism import device_form, noise_form, prepare_noise
+from lessnoise.noise import (
+    KERNELS_LOADING,
+    ChaChaStream,
+    Integers,
+    Stream,
+    compiled_kernels,
+    has_kernels,
+    prepare_noise_on_device,
+)
 
 if TYPE_CHECKING:
     from lessnoise.learn.loader import PoissonSampler
@@ -123,8 +131,11 @@ class MechanismOptimizer(DPOptimizer):
         return self._secure(flat) if self.secure_noise else self._on_device(flat)
 
     def _secure(self, flat: torch.Tensor) -> torch.Tensor:
-        """By the engine: exact, cryptographic, on the CPU."""
+        """By the engine: exact, cryptographic, where the model is if its device has kernels for it, else on the CPU."""
         mechanism = self.accountant.plan.mechanism
+        form = device_form(mechanism.law, mechanism.shape) if has_kernels(flat.device) else None
+        if form is not None:
+            return prepare_noise_on_device(form, flat, ChaChaStream.secure(), out=flat)()
         value = flat.detach().to("cpu", torch.float64).numpy().reshape(mechanism.shape)
         noisy = prepare_noise(mechanism.law, value, Stream.secure())()
         return torch.from_numpy(noisy.reshape(-1)).to(flat.device)

@@ -60,6 +60,7 @@ from lessnoise.mechanism.numerics import computable, log_gamma_ratio
 from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.rigorous import enclosure
 from lessnoise.mechanism.sampling import (
+    device_form,
     draw_noise,
     grid_step,
     has_independent_entries,
@@ -117,6 +118,7 @@ __all__ = [
     "dawa",
     "delta_of",
     "delta_of_one_shift",
+    "device_form",
     "discrete_gaussian",
     "draw_noise",
     "enclosure",

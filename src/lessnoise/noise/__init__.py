@@ -14,8 +14,20 @@ from lessnoise.noise.core import (
     prepare_streamed,
     prepare_streamed_integers,
 )
-from lessnoise.noise.device import AcrossSteps, ChaChaStream
-from lessnoise.noise.device import prepare_noise as prepare_device_noise
+from lessnoise.noise.device import (
+    LONGEST_TABLE,
+    TABLE_BITS,
+    AcrossSteps,
+    ChaChaStream,
+    DeviceForm,
+    IntegerTable,
+    add_noise_on_device,
+    add_noise_to_array,
+    has_kernels,
+    is_drawn_on_devices,
+    poisson_sample,
+    prepare_noise_on_device,
+)
 from lessnoise.noise.exact_arithmetic import Real, Word, word_levels
 from lessnoise.noise.forms import CorrelatedIsotropic, Form, Independent, Integers, Isotropic
 from lessnoise.noise.grid import Grid
@@ -40,15 +52,19 @@ from lessnoise.noise.ziggurat import laplace, normal, power, uniform
 
 __all__ = [
     "KERNELS_LOADING",
+    "LONGEST_TABLE",
+    "TABLE_BITS",
     "AcrossSteps",
     "Behind",
     "Bingham",
     "ChaChaStream",
     "CorrelatedIsotropic",
+    "DeviceForm",
     "Form",
     "GammaRadius",
     "Grid",
     "Independent",
+    "IntegerTable",
     "Integers",
     "Isotropic",
     "ListedRadius",
@@ -64,19 +80,24 @@ __all__ = [
     "WishartForm",
     "Word",
     "add_noise",
+    "add_noise_on_device",
+    "add_noise_to_array",
     "can_keep",
     "check_out",
     "compiled_kernels",
     "delta_numeric",
     "epsilon_with_machine",
+    "has_kernels",
+    "is_drawn_on_devices",
     "laplace",
     "machine_delta",
     "machine_distance",
     "normal",
     "output_array",
+    "poisson_sample",
     "power",
-    "prepare_device_noise",
     "prepare_noise",
+    "prepare_noise_on_device",
     "prepare_streamed",
     "prepare_streamed_integers",
     "reserved",

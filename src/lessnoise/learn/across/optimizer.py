@@ -17,7 +17,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.learn.across.loader import AcrossLoader, GroupSampler
 from lessnoise.learn.across.plan import AcrossPlan
 from lessnoise.learn.optimizer import MechanismOptimizer
-from lessnoise.noise import AcrossSteps, ChaChaStream, Real, prepare_device_noise
+from lessnoise.noise import AcrossSteps, ChaChaStream, Real, prepare_noise_on_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ class EngineNormals:
 
     def prepared(self, flat: torch.Tensor, scale: float, row: Row) -> Callable[[], torch.Tensor]:
         """Check the sum; the function returned adds scale times the row's coefficients with their steps' normals."""
-        return prepare_device_noise(AcrossSteps(Real.exactly(scale), row), flat, self._stream)
+        return prepare_noise_on_device(AcrossSteps(Real.exactly(scale), row), flat, self._stream)
 
 
 class SeededNormals:

@@ -5,29 +5,27 @@ answers exactly where they leave a doubt.
 """
 
 from lessnoise.noise.device.engine import (
-    add_noise,
-    add_to_array,
-    check_not_captured,
+    add_noise_on_device,
+    add_noise_to_array,
     has_kernels,
     poisson_sample,
-    prepare_noise,
+    prepare_noise_on_device,
 )
 from lessnoise.noise.device.forms import AcrossSteps, DeviceForm, is_drawn_on_devices
 from lessnoise.noise.device.stream import ChaChaStream
-from lessnoise.noise.device.tables import BITS, LONGEST, IntegerTable
+from lessnoise.noise.device.tables import LONGEST_TABLE, TABLE_BITS, IntegerTable
 
 __all__ = [
-    "BITS",
-    "LONGEST",
+    "LONGEST_TABLE",
+    "TABLE_BITS",
     "AcrossSteps",
     "ChaChaStream",
     "DeviceForm",
     "IntegerTable",
-    "add_noise",
-    "add_to_array",
-    "check_not_captured",
+    "add_noise_on_device",
+    "add_noise_to_array",
     "has_kernels",
     "is_drawn_on_devices",
     "poisson_sample",
-    "prepare_noise",
+    "prepare_noise_on_device",
 ]

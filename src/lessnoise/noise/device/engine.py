@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LIMIT = 1 << 63
 
 
-def prepare_noise(
+def prepare_noise_on_device(
     form: DeviceForm,
     value: torch.Tensor,
     stream: ChaChaStream,
@@ -50,7 +50,7 @@ def prepare_noise(
     >>> from lessnoise.noise.device import ChaChaStream
     >>> form = Independent(normal(), Real.exactly(2.0))
     >>> seeded = ChaChaStream.of(numpy.random.default_rng(1))
-    >>> prepare_noise(form, torch.zeros(3, dtype=torch.bfloat16), seeded)().dtype
+    >>> prepare_noise_on_device(form, torch.zeros(3, dtype=torch.bfloat16), seeded)().dtype
     torch.bfloat16
     """
     import torch
@@ -96,12 +96,14 @@ def prepare_noise(
     return draw
 
 
-def add_noise(form: DeviceForm, value: torch.Tensor, stream: ChaChaStream, **options: Any) -> torch.Tensor:  # noqa: ANN401
-    """Check, draw and add at once, with the options of :func:`prepare_noise`."""
-    return prepare_noise(form, value, stream, **options)()
+def add_noise_on_device(form: DeviceForm, value: torch.Tensor, stream: ChaChaStream, **options: Any) -> torch.Tensor:  # noqa: ANN401
+    """Check, draw and add at once, with the options of :func:`prepare_noise_on_device`."""
+    return prepare_noise_on_device(form, value, stream, **options)()
 
 
-def add_to_array(form: DeviceForm, value: NDArray[Any], stream: ChaChaStream, *, threads: int | None = None) -> Any:  # noqa: ANN401
+def add_noise_to_array(
+    form: DeviceForm, value: NDArray[Any], stream: ChaChaStream, *, threads: int | None = None
+) -> Any:  # noqa: ANN401
     """The same for a NumPy array, by the twin: the bits that a GPU gives for the same key."""
     whole = isinstance(form, IntegerTable)
     dtype = np.dtype(np.int64 if whole else np.float32 if value.dtype == np.float32 else np.float64)

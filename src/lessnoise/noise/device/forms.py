@@ -33,7 +33,7 @@ class AcrossSteps:
 
     All rows are drawn from one stream, that of a whole training: a step's normals are the same each time.
 
-    >>> AcrossSteps(Real.exactly(2.0), ((3, 1.0), (2, -0.5))).deviation(1) ** 2
+    >>> round(AcrossSteps(Real.exactly(2.0), ((3, 1.0), (2, -0.5))).deviation(1) ** 2, 9)
     5.0
     """
 

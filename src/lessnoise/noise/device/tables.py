@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Digits = NDArray[np.int64]
 
-BITS = 63  # digits of a word beside its sign
-LONGEST = 1 << 20  # entries
+TABLE_BITS = 63  # digits of a word beside its sign
+LONGEST_TABLE = 1 << 16  # entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class IntegerTable:
 
     def exactly(self, stream: ChaChaStream, place: int) -> int:
         """The magnitude of one value, from as many digits as it takes."""
-        digits, bits, level = stream.word(place, 0) >> 1, BITS, 0
+        digits, bits, level = stream.word(place, 0) >> 1, TABLE_BITS, 0
         while True:
             level += 1
             digits, bits = digits << 64 | stream.word(place, level), bits + 64

@@ -17,6 +17,7 @@ import numpy as np
 from lessnoise._common import cores
 from lessnoise.noise import exact_arithmetic as exact
 from lessnoise.noise.device import variables
+from lessnoise.noise.device.sources import Normals
 from lessnoise.noise.device.stream import LANES, TILE, WORDS
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 FIXED = 44  # squares are added in whole units of 2^-44
 LEFT = 1 << 20  # the mark of a tile with a pair that is left to exact arithmetic
 _TILES = 32  # worked on at a time
-_FINEST = 2.0**-1022  # stands for 0: Triton would take an integer 0 for a narrower type
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Line:
         if not max(size * 32.0, abs(self.shift.value)) < (2.0**21 if self.grid.single else 2.0**40):
             near = rough = 1.0  # nothing is certain
         whole = float(np.rint(self.shift.value)) if math.isfinite(self.shift.value) else 0.0
-        numbers = {
+        return {
             "factor": self.factor.value,
             "shift": self.shift.value - whole,
             "whole": whole,
@@ -65,7 +65,6 @@ class Line:
             "inverse": 1.0 / self.grid.step,
             "cell": self.grid.step,
         }
-        return {name: number or _FINEST for name, number in numbers.items()}
 
 
 @dataclass(frozen=True)
@@ -272,8 +271,6 @@ def _halves(count: int) -> list[int]:
 
 
 def _normal_square(stream: ChaChaStream, place: int, level: int) -> Interval:
-    from lessnoise.noise.device.sources import Normals
-
     ends = Normals().exactly(stream, place)(level)
     low, high = sorted(map(abs, ends))
     return (Fraction(0) if ends[0] <= 0 <= ends[1] else low * low), high * high

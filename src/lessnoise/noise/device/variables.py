@@ -22,17 +22,18 @@ one in 2^16; one whose word has w < 2^32 or 2^64 - w <= 2^32 is left to exact ar
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flint import arb, ctx, fmpz
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from flint import arb
     from numpy.typing import NDArray
 
     from lessnoise._common import Array
@@ -119,7 +120,7 @@ def normal(first: Digits, second: Digits, odd: bool) -> Callable[[int], Interval
 
     def interval(level: int) -> Interval:
         count = 64 * (level + 1)
-        with _lock, ctx.workprec(count + 64):
+        with _precision(count + 64):
             if first(level) == 0:
                 return Fraction(-(1 << 62)), Fraction(1 << 62)  # nothing is known yet but that U is small
             length = (2 * exponential(first(level), count)).nonnegative_part().sqrt()
@@ -137,7 +138,7 @@ def laplace(word: Digits) -> Callable[[int], Interval]:
         negative = bits >> (count - 64) & 1
         further = bits & ((1 << count - 64) - 1)
         shorter = bits >> (count - 63) << (count - 64) | further  # without the sign
-        with _lock, ctx.workprec(count + 64):
+        with _precision(count + 64):
             if shorter == 0:
                 return Fraction(-(1 << 62)), Fraction(1 << 62)
             low, high = _ends(exponential(shorter, count - 1))
@@ -146,8 +147,19 @@ def laplace(word: Digits) -> Callable[[int], Interval]:
     return interval
 
 
+@contextlib.contextmanager
+def _precision(bits: int) -> Iterator[None]:
+    """Arb's, for one thread at a time."""
+    from flint import ctx
+
+    with _lock, ctx.workprec(bits):
+        yield
+
+
 def _unit(bits: int, count: int) -> arb:
     """The uniform numbers that begin with these bits."""
+    from flint import arb, fmpz
+
     return arb(fmpz(2 * bits + 1), 1) / arb(fmpz(1) << (count + 1))
 
 
@@ -162,7 +174,9 @@ def _fraction(end: arb) -> Fraction:
 
 def log_product(words: Iterable[list[int]], count: int) -> Interval:
     """-2 ln of the product of all U that begin with these ``count`` bits: the logarithm of products of 64 at a time."""
-    with _lock, ctx.workprec(count + 128):
+    from flint import arb, fmpz
+
+    with _precision(count + 128):
         total, more, number = arb(0), 0.0, 0
         for block in words:
             if 0 in block:
