@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -122,6 +122,9 @@ class PoissonLoader(DataLoader[Any]):
         return loader
 
 
+Kind = TypeVar("Kind", bound=PoissonLoader)
+
+
 def check_loader(loader: object) -> None:
     """Refuse a loader whose batches cannot be replaced by Poisson samples of the same data."""
     if not isinstance(loader, DataLoader):
@@ -160,6 +163,12 @@ def poisson_loader(
     rank, replicas = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
     records = len(loader.dataset)  # type: ignore[arg-type]
     sampler = PoissonSampler(records, batches, secure=secure, generator=generator, rank=rank, replicas=replicas)
+    return replaced(loader, sampler, PoissonLoader)
+
+
+def replaced(loader: DataLoader[Any], sampler: PoissonSampler, kind: type[Kind]) -> Kind:
+    """The same data in the batches of this sampler."""
+    records = len(loader.dataset)  # type: ignore[arg-type]
     examples = [loader.dataset[place] for place in sorted({0, (records - 1) // 2, records - 1})]
     kept = {name: getattr(loader, name) for name in _KEPT}
-    return PoissonLoader(loader.dataset, batch_sampler=sampler, collate_fn=Collate(loader.collate_fn, examples), **kept)
+    return kind(loader.dataset, batch_sampler=sampler, collate_fn=Collate(loader.collate_fn, examples), **kept)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lessnoise.guarantees import Bracket
-    from lessnoise.learn.plan import TrainingPlan
+    from lessnoise.learn.across import AcrossPlan
+    from lessnoise.learn.plan import Accounted, TrainingPlan
 
 SCHEMA = 1
 
@@ -26,7 +27,7 @@ SCHEMA = 1
 class ExactAccountant(IAccountant):
     """What a training has cost so far. ``str()`` of it is one line to print after each epoch."""
 
-    def __init__(self, plan: TrainingPlan, *, delta: float | None, private: bool, randomness: str) -> None:
+    def __init__(self, plan: TrainingPlan | AcrossPlan, *, delta: float | None, private: bool, randomness: str) -> None:
         self.plan = plan
         self.taken = 0
         self.private = private
@@ -120,12 +121,13 @@ class ExactAccountant(IAccountant):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a checkpoint; one of other settings is refused."""
+        self.plan.check_resume()
         taken, history, private = _checked(state_dict, self.plan)
         self.taken, self.history = taken, history
         self.private = self.private and private
 
 
-def _checked(state: Mapping[str, Any], plan: TrainingPlan) -> tuple[int, list[tuple[float, float, int]], bool]:
+def _checked(state: Mapping[str, Any], plan: Accounted) -> tuple[int, list[tuple[float, float, int]], bool]:
     if not isinstance(state, dict) or state.get("mechanism") != "lessnoise" or state.get("schema") != SCHEMA:
         found = state.get("mechanism") if isinstance(state, dict) else type(state).__name__
         raise InvalidInput(

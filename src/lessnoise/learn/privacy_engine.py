@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from opacus import PrivacyEngine
 
+from lessnoise.errors import InvalidInput
+from lessnoise.learn.across import AcrossPlan
+from lessnoise.learn.across.loader import across_loader
+from lessnoise.learn.across.optimizer import AcrossOptimizer
 from lessnoise.learn.ghost import GhostModule
 from lessnoise.learn.loader import PoissonLoader, poisson_loader
 from lessnoise.learn.optimizer import DistributedMechanismOptimizer, MechanismOptimizer
@@ -79,9 +83,17 @@ class ExactPrivacyEngine(PrivacyEngine):
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset
-        loader = poisson_loader(
-            data_loader, self._batches, secure=self._secure, generator=_on_cpu(self._generator), distributed=distributed
-        )
+        randomness: dict[str, Any] = {"secure": self._secure, "generator": _on_cpu(self._generator)}
+        plan = self.accountant.plan
+        if isinstance(plan, AcrossPlan):
+            if distributed:
+                raise InvalidInput(
+                    f"mechanism={plan.factorisation.kind!r} with DistributedDataParallel is not supported: train in "
+                    'one process, or take mechanism="gaussian".'
+                )
+            loader: PoissonLoader = across_loader(data_loader, plan, **randomness)
+        else:
+            loader = poisson_loader(data_loader, self._batches, distributed=distributed, **randomness)
         self._sampler = loader.batch_sampler
         return loader
 
@@ -96,6 +108,8 @@ class ExactPrivacyEngine(PrivacyEngine):
         **_: object,
     ) -> MechanismOptimizer:
         kind = DistributedMechanismOptimizer if distributed else MechanismOptimizer
+        if isinstance(self.accountant.plan, AcrossPlan):
+            kind = AcrossOptimizer
         return kind(
             optimizer,
             noise_multiplier=noise_multiplier,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lessnoise import validation
 from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.learn.across import KINDS, AcrossPlan, Factorisation, plan_across_steps
 from lessnoise.learn.plan import PUBLISHED, TrainingPlan, plan_training
 from lessnoise.text import down
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lessnoise.mechanism import Mechanism
 
 ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
+
+ACROSS_ENGINE = "ChaCha20 for noise and AES-256-CTR for samples, keyed by the operating system"
 
 
 class Private(NamedTuple):
@@ -48,7 +51,8 @@ def make_private(
     *,
     loss: Callable[..., Any] | None = None,
     records: int | None = None,
-    mechanism: str | Mechanism = "gaussian",
+    mechanism: str | Mechanism | Factorisation = "gaussian",
+    bands: int | None = None,
     clip_norm: float,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -69,6 +73,8 @@ def make_private(
 
     The noise is the least of its kind (``mechanism``, see :func:`~lessnoise.learn.plan_training`) that keeps
     (``epsilon``, ``delta``) over ``epochs`` passes of the loader, or a description as it is, without ``epsilon``.
+    With "banded-inverse" or "banded" the noise of a step takes back a part of that of the ``bands`` (16) or all steps
+    before it: see :func:`~lessnoise.learn.compare_noise` for when this pays.
     Opacus computes the gradients; batches become Poisson samples; noise goes on the sum of all parameters' clipped
     gradients as one vector. A step beyond the planned ones is refused, and so is one on anything but a drawn batch.
 
@@ -100,18 +106,20 @@ def make_private(
         )
     count = validation.whole_number("records", records)
     batches = batches_an_epoch(data_loader, count)
-    plan = plan_training(
+    plan = _plan(
         mechanism,
+        optimizer,
+        batches,
+        bands,
         clip_norm=clip_norm,
-        parameters=sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad),
-        rate=1.0 / batches,
         steps=validation.whole_number("epochs", epochs) * batches,
         records=count,
         epsilon=epsilon,
         delta=delta,
     )
     reported = None if delta is None else validation.delta(delta)
-    randomness = ENGINE if secure_mode else "torch's generator, which is not cryptographic"
+    engine_words = ACROSS_ENGINE if isinstance(plan, AcrossPlan) else ENGINE
+    randomness = engine_words if secure_mode else "torch's generator, which is not cryptographic"
     privacy = ExactAccountant(plan, delta=reported, private=secure_mode, randomness=randomness)
     if resume is not None:
         privacy.load_state_dict(resume)
@@ -139,6 +147,25 @@ def make_private(
         engine.undo(watched[0])
         raise
     return Private(*watched[:3], privacy, watched[3].loss)
+
+
+def _plan(
+    mechanism: str | Mechanism | Factorisation,
+    optimizer: torch.optim.Optimizer,
+    batches: int,
+    bands: int | None,
+    **asked: Any,  # noqa: ANN401
+) -> TrainingPlan | AcrossPlan:
+    """Of steps with noise of their own, or with noise across them."""
+    asked["parameters"] = sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad)
+    if isinstance(mechanism, Factorisation) or (isinstance(mechanism, str) and mechanism in KINDS):
+        momentum = max(float(group.get("momentum", 0.0)) for group in optimizer.param_groups)
+        return plan_across_steps(mechanism, bands=bands, batches=batches, momentum=min(momentum, 0.999), **asked)
+    if bands is not None:
+        raise InvalidInput(
+            f'bands={bands!r} is of no use with this mechanism: leave it out, or pass mechanism="banded-inverse".'
+        )
+    return plan_training(mechanism, rate=1.0 / batches, **asked)
 
 
 def fit(private: Private, *, epochs: int, max_rows: int | None = None, report: Callable[[str], object] = print) -> None:
@@ -234,7 +261,7 @@ def _check_randomness(secure_mode: bool, generator: object, ledger: object, part
         raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
 
 
-def _warn_of_claim(plan: TrainingPlan) -> None:
+def _warn_of_claim(plan: TrainingPlan | AcrossPlan) -> None:
     if not plan.mechanism.name.startswith(PUBLISHED) or plan.claim is None:
         return
     verdict = plan.check()

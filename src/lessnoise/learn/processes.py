@@ -12,6 +12,7 @@ from lessnoise.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lessnoise.learn.across import AcrossPlan
     from lessnoise.learn.plan import TrainingPlan
 
 
@@ -22,7 +23,7 @@ def local_only(model: torch.nn.Module) -> None:
         model.require_forward_param_sync = False
 
 
-def check_agreement(plan: TrainingPlan, **settings: object) -> None:
+def check_agreement(plan: TrainingPlan | AcrossPlan, **settings: object) -> None:
     """All processes are to train by one plan, each on its share of one data set."""
     own = json.loads(json.dumps(plan.to_dict())) | settings
     everyone: list[dict[str, object]] = [{}] * torch.distributed.get_world_size()
