@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,10 +14,12 @@ from torch.utils.data.distributed import DistributedSampler
 
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.batch import Collate, token_of
-from lessnoise.noise import Stream
+from lessnoise.noise import ChaChaStream, Stream, has_kernels, poisson_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
 
 _KEPT = (
@@ -28,8 +31,9 @@ _KEPT = (
 class PoissonSampler(Sampler[list[int]]):
     """Batches of the records that there are, at rate 1/steps, ``steps`` an epoch; ``issued`` counts all of them.
 
-    The secure one compares cryptographic 64-bit words with the rate rounded down, under a new key each epoch; the other
-    one uses torch's generator. With several replicas each takes every replica-th record.
+    The secure one compares cryptographic words with the rate rounded down, under a new key each epoch, on the model's
+    device if that has kernels; the other one uses torch's generator. With several replicas each takes every replica-th
+    record.
     """
 
     def __init__(
@@ -48,25 +52,33 @@ class PoissonSampler(Sampler[list[int]]):
         self.on_start: Callable[[], None] = lambda: None
         self._mine = np.arange(rank, records, replicas)
         self._secure, self._generator = secure, generator
+        self.device = torch.device("cpu")  # where samples are drawn, if it has kernels
 
     def __len__(self) -> int:
         return self.steps
 
     def __iter__(self) -> Iterator[list[int]]:
         self.on_start()
-        words = Stream.secure().claim().sequence() if self._secure else None
-        # floor(rate 2^64): never more likely than accounted for. The rate 1 is everybody.
-        limit = np.uint64(min(int(math.ldexp(self.rate, 64)), 2**64 - 1))
+        chosen = self._chosen()
         for _ in range(self.steps):
-            if self.rate == 1.0:
-                chosen = np.ones(self._mine.size, dtype=bool)
-            elif words is not None:
-                chosen = words.words(self._mine.size) < limit
-            else:
-                drawn = torch.rand(self._mine.size, generator=self._generator, dtype=torch.float64)
-                chosen = drawn.numpy() < self.rate
             self.issued += 1
-            yield self._mine[chosen].tolist()
+            yield self._mine[next(chosen)].tolist()
+
+    def _chosen(self) -> Iterator[NDArray[Any]]:
+        """Samples of one pass without end, as places or as truths: rates are rounded down, and 1 is everybody."""
+        count = self._mine.size
+        if self.rate == 1.0:
+            yield from itertools.repeat(np.ones(count, dtype=bool))
+        elif self._secure and has_kernels(self.device):
+            stream = ChaChaStream.secure().claim()
+            for step in itertools.count():
+                yield poisson_sample(stream, count, self.rate, step, self.device).cpu().numpy()
+        elif self._secure:
+            words, limit = Stream.secure().claim().sequence(), np.uint64(math.ldexp(self.rate, 64))
+            while True:
+                yield words.words(count) < limit
+        while True:
+            yield torch.rand(count, generator=self._generator, dtype=torch.float64).numpy() < self.rate
 
 
 class Parts(Sampler[list[int]]):

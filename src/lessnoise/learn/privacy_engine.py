@@ -44,6 +44,7 @@ class ExactPrivacyEngine(PrivacyEngine):
     ) -> tuple[Any, MechanismOptimizer, PoissonLoader, Watch]:
         """Opacus's ``make_private``, and what watches over its parts."""
         model, optimizer, *_, loader = self.make_private(**options)
+        loader.batch_sampler.device = next(options["module"].parameters()).device
         watch = Watch(model, loss, self.accountant, loader, mean=options["loss_reduction"] == "mean")
         optimizer.watch = watch
         self._hooks = [*watch.hooks, optimizer.hook]

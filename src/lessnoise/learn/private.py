@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lessnoise import validation
+from lessnoise import noise, validation
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.learn.across import KINDS, AcrossPlan, Factorisation, plan_across_steps
 from lessnoise.learn.plan import PUBLISHED, TrainingPlan, plan_training
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism import Mechanism
 
-ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
-
-ACROSS_ENGINE = "ChaCha20 for noise and AES-256-CTR for samples, keyed by the operating system"
+CIPHERS = ("AES-256-CTR", "ChaCha20")  # of the CPU's engine; of a GPU's, and of noise across steps
 
 
 class Private(NamedTuple):
@@ -78,8 +76,8 @@ def make_private(
     Opacus computes the gradients; batches become Poisson samples; noise goes on the sum of all parameters' clipped
     gradients as one vector. A step beyond the planned ones is refused, and so is one on anything but a drawn batch.
 
-    ``secure_mode`` draws samples and noise by lessnoise's engine, on the CPU, wherever the model is. Without it torch's
-    generator draws them on the model's device: faster on a GPU, not cryptographic, and ``privacy.private`` is False.
+    ``secure_mode`` draws samples and noise by lessnoise's engine, exact and cryptographic, where the model is: on a GPU
+    by kernels, else on the CPU. Without it torch's generator draws them, and ``privacy.private`` is False.
 
     ``grad_sample_mode`` is how the records' gradients are computed: by Opacus's "hooks", "functorch" or "ew" for a
     whole batch at once, or with "ghost" one layer and a few records at a time, for large models: the same sums from a
@@ -118,8 +116,7 @@ def make_private(
         delta=delta,
     )
     reported = None if delta is None else validation.delta(delta)
-    engine_words = ACROSS_ENGINE if isinstance(plan, AcrossPlan) else ENGINE
-    randomness = engine_words if secure_mode else "torch's generator, which is not cryptographic"
+    randomness = _ciphers(model, plan) if secure_mode else "torch's generator, which is not cryptographic"
     privacy = ExactAccountant(plan, delta=reported, private=secure_mode, randomness=randomness)
     if resume is not None:
         privacy.load_state_dict(resume)
@@ -166,6 +163,12 @@ def _plan(
             f'bands={bands!r} is of no use with this mechanism: leave it out, or pass mechanism="banded-inverse".'
         )
     return plan_training(mechanism, rate=1.0 / batches, **asked)
+
+
+def _ciphers(model: torch.nn.Module, plan: TrainingPlan | AcrossPlan) -> str:
+    on_device = noise.has_kernels(next(model.parameters()).device)
+    words = f"{CIPHERS[on_device or isinstance(plan, AcrossPlan)]} for noise, {CIPHERS[on_device]} for samples"
+    return f"{words}, keyed by the operating system"
 
 
 def fit(private: Private, *, epochs: int, max_rows: int | None = None, report: Callable[[str], object] = print) -> None:
