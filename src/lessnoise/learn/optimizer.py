@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ class MechanismOptimizer(DPOptimizer):
                 f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
                 f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
-        if not torch.stack([p.isfinite().all().cpu() for p in self.params]).all():
+        if not _all_finite(self.params):
             raise InvalidInput(
                 "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
                 "smaller learning rate."
@@ -134,6 +135,8 @@ class MechanismOptimizer(DPOptimizer):
     def add_noise(self) -> None:
         """The noisy sum, into ``p.grad``."""
         noisy = self._noisy_sum(torch.cat([p.summed_grad.reshape(-1) for p in self.params]))
+        if len({(p.dtype, p.device) for p in self.params}) == 1:
+            noisy = noisy.to(self.params[0].device, self.params[0].dtype)  # all at once
         for p, part in zip(self.params, noisy.split([p.numel() for p in self.params]), strict=True):
             p.grad = part.view_as(p).to(p.device, p.dtype)
         self._noisy = True
@@ -153,6 +156,16 @@ class MechanismOptimizer(DPOptimizer):
 
     def _on_device(self, flat: torch.Tensor) -> torch.Tensor:
         return flat + draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
+
+
+def _all_finite(parameters: list[torch.nn.Parameter]) -> bool:
+    """One answer from each device: the largest entries, to which a NaN spreads."""
+    devices: dict[torch.device, list[torch.Tensor]] = {}
+    for p in parameters:
+        if p.numel():
+            devices.setdefault(p.device, []).append(p.detach())
+    largest = (torch.stack(torch._foreach_norm(some, math.inf)) for some in devices.values())
+    return all(bool(found.isfinite().all()) for found in largest)
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):
