@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RESERVE = 2.0**-12  # of the clipping norm: for products in float32, and kernels that round differently in other batches
 _BITS = 22  # the norm is less than 2^23 units: int32 holds the sum of 256 records, float64 that of 2^30
 _RECORDS = 256
+MOST_SUMMED = 2.0**30  # records: a sum is at most this times the clipping norm
 _ENTRIES = {"cpu": 2**18, "cuda": 2**24}  # worked on at a time
 _TOGETHER = {"cpu": 2**20, "cuda": 2**26}  # entries up to which all parameters are put into one table
 

@@ -11,7 +11,7 @@ from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.ghost import by_parameter
-from lessnoise.learn.gradients import clipped_sums, draw
+from lessnoise.learn.gradients import MOST_SUMMED, clipped_sums, draw
 from lessnoise.mechanism import device_form, noise_form, prepare_noise
 from lessnoise.noise import (
     KERNELS_LOADING,
@@ -99,14 +99,15 @@ class MechanismOptimizer(DPOptimizer):
                 f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
                 f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
-        if not _all_finite(self.params):
-            raise InvalidInput(
-                "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
-                "smaller learning rate."
-            )
+        finite = FiniteWeights(self.params)
         with self._one_at_a_time:
             gradients = self.watch.gradients(self.params)
             sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
+            if not finite:
+                raise InvalidInput(
+                    "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
+                    "smaller learning rate."
+                )
             for p, total in zip(self.params, sums, strict=True):
                 p.summed_grad = p.summed_grad + total if self._gathered else total
                 p.grad_sample = p.grad = None  # of no more use, and private
@@ -149,7 +150,9 @@ class MechanismOptimizer(DPOptimizer):
         mechanism = self.accountant.plan.mechanism
         form = device_form(mechanism.law, mechanism.shape) if has_kernels(flat.device) else None
         if form is not None:
-            return prepare_noise_on_device(form, flat, ChaChaStream.secure(), out=flat)()
+            return prepare_noise_on_device(
+                form, flat, ChaChaStream.secure(), out=flat, bound=MOST_SUMMED * self.max_grad_norm
+            )()
         value = flat.detach().to("cpu", torch.float64).numpy().reshape(mechanism.shape)
         noisy = prepare_noise(mechanism.law, value, Stream.secure())()
         return torch.from_numpy(noisy.reshape(-1)).to(flat.device)
@@ -158,14 +161,33 @@ class MechanismOptimizer(DPOptimizer):
         return flat + draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
 
 
-def _all_finite(parameters: list[torch.nn.Parameter]) -> bool:
-    """One answer from each device: the largest entries, to which a NaN spreads."""
-    devices: dict[torch.device, list[torch.Tensor]] = {}
-    for p in parameters:
-        if p.numel():
-            devices.setdefault(p.device, []).append(p.detach())
-    largest = (torch.stack(torch._foreach_norm(some, math.inf)) for some in devices.values())
-    return all(bool(found.isfinite().all()) for found in largest)
+class FiniteWeights:
+    """Whether all weights are finite: asked when it is made, and answered while the device goes on."""
+
+    def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
+        devices: dict[torch.device, list[torch.Tensor]] = {}
+        for p in parameters:
+            if p.numel():
+                devices.setdefault(p.device, []).append(p.detach())
+        self._answers = [self._ask(weights) for weights in devices.values()]
+
+    def __bool__(self) -> bool:
+        for _, event in self._answers:
+            if event is not None:
+                event.synchronize()
+        return all(bool(answer) for answer, _ in self._answers)
+
+    @staticmethod
+    def _ask(weights: list[torch.Tensor]) -> tuple[torch.Tensor, Any]:
+        """By the largest entries, to which a NaN spreads."""
+        answer = torch.stack(torch._foreach_norm(weights, math.inf)).isfinite().all()
+        if not answer.is_cuda:
+            return answer, None
+        with torch.cuda.device(answer.device):
+            there = torch.empty((), dtype=torch.bool, pin_memory=True).copy_(answer, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+        return there, event
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):

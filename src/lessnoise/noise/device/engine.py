@@ -39,11 +39,13 @@ def prepare_noise_on_device(
     out: torch.Tensor | None = None,
     path: str = "auto",
     bits: int = BITS,
+    bound: float | None = None,
 ) -> Callable[[], torch.Tensor]:
     """Check everything; the function returned draws, and gives ``value`` plus noise on the grid, on the same device.
 
     float32 and float64 keep their type, bfloat16 and float16 are rounded from the float32 output; integers are int64.
-    ``out`` may be ``value``. ``path`` is "kernels", "twin" or "auto": kernels where there is a GPU.
+    ``out`` may be ``value``. With a ``bound``, the caller knows that all values are finite and no larger, and they are
+    looked at only if the grid might not hold them. ``path`` is "kernels", "twin" or "auto": kernels where there is a GPU.
 
     >>> import numpy, torch
     >>> from lessnoise.noise import Independent, Real, normal
@@ -69,7 +71,8 @@ def prepare_noise_on_device(
     if not isinstance(form, IntegerTable):
         kind = np.float32 if work.dtype == torch.float32 else np.float64
         grid = Grid.of(form.deviation(flat.numel()), kind, bits)
-        _check_values(flat, grid, tuple(value.shape))
+        if bound is None or not bound < grid.largest_value * grid.step:
+            _check_values(flat, grid, tuple(value.shape))
     backend = _backend(flat, target, stream, path)
 
     def draw() -> torch.Tensor:
