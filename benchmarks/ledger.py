@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import lessnoise as ln
-from lessnoise.ledger import database, total
+from lessnoise.ledger import database
 
 RECORDS = 100_000
 KINDS = {
@@ -48,10 +48,10 @@ def filled(path: Path, mechanisms: list[ln.Mechanism], nearly_full: bool) -> Non
     everything = ln.compose(*(mechanism.repeat(RECORDS // len(mechanisms)) for mechanism in mechanisms))
     epsilon = everything.epsilon(1e-6).upper * (1.002 if nearly_full else 2.0)
     ledger = ln.Ledger.open(path, epsilon=epsilon, delta=1e-6)
-    with database.Store(ledger.path).writing() as tables:
-        ids = [tables.description_id(ln.compose(mechanism).to_json()) for mechanism in mechanisms]
+    with database.FileStore(ledger.path).writing() as tables:
+        descriptions = [ln.compose(mechanism).to_json() for mechanism in mechanisms]
         for number in range(RECORDS):
-            tables.add(1.8e9 + number, total.EVERYWHERE, ids[number % len(ids)], "")
+            tables.add(descriptions[number % len(descriptions)])
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def main() -> None:
             path.unlink(missing_ok=True)
             filled(path, mechanisms, nearly_full)
             start = time.perf_counter()
-            with database.Store(path).writing() as tables:
+            with database.FileStore(path).writing() as tables:
                 tables.connection.execute("UPDATE budget SET created = created + 1")
             insert = time.perf_counter() - start
             command = [sys.executable, "-c", ONE_MORE, str(path), ln.compose(mechanisms[0]).to_json()]
