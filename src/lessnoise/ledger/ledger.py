@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,10 @@ from lessnoise.composition import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import adaptivity, chain, total
+from lessnoise.ledger.address import scheme_of
 from lessnoise.ledger.database import FileStore
 from lessnoise.ledger.record import Receipt, Record, read_mark
+from lessnoise.ledger.server import ServerStore
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from lessnoise.mechanism import Mechanism
 
 _MOST_TEXT = 100_000
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class Ledger(Plotted):
@@ -150,8 +150,14 @@ class Ledger(Plotted):
             known = decided(found)
             return known or _receipt(found.add(json, partition=where, note=note, key=name))
 
-        # The same decision without the lock first: what it computes is kept.
-        return self._store.read(decided) or self._store.write(paid)
+        def foreseen(found: Tables) -> Receipt | None:
+            """The same decision without the lock: what it computes is kept."""
+            if key is not None:
+                return decided(found)
+            self._decide(found, asked, where)
+            return None
+
+        return self._store.read(foreseen) or self._store.write(paid)
 
     def _receipt_again(self, found: Tables, known: RecordRow, json: str, partition: str) -> Receipt:
         """The receipt of a record that has this key, if it is one of the same release."""
@@ -349,13 +355,9 @@ def store_of(path: str | os.PathLike[str]) -> Store:
     """Where a ledger is kept, by its address: nothing is opened."""
     if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
         raise InvalidInput(f"path={path!r} is not a path: pass the name of the ledger's file.")
-    scheme = _SCHEME.match(path) if isinstance(path, str) else None
-    if scheme is None:
+    if not isinstance(path, str) or scheme_of(path) is None:
         return FileStore(Path(path))
-    raise InvalidInput(
-        f"ledger={scheme[0]}... is of no kind that is known: pass the name of a file, or "
-        "postgresql://host/database?ledger=NAME."
-    )
+    return ServerStore(path)
 
 
 def _receipt(row: RecordRow, *, again: bool = False) -> Receipt:

@@ -31,6 +31,8 @@ class Tables(ABC):
 
     def __init__(self, ledger: str) -> None:
         self.ledger = ledger
+        self.budget_row: tuple[Any, ...] | None = None  # looked at once in a transaction
+        self._newest: RecordRow | None = None
 
     @abstractmethod
     def ask(self, query: str, values: tuple[object, ...] = ()) -> Iterable[tuple[Any, ...]]:
@@ -67,7 +69,7 @@ class Tables(ABC):
         self.check_medium()
         totals = self.totals()
         spends = "SELECT partition, description, COUNT(*) FROM {record} WHERE kind = 'spend'"
-        if totals != self._counts(f"{spends} GROUP BY partition, description"):
+        if totals != self._counts(self.ask(f"{spends} GROUP BY partition, description")):
             raise self._contradiction()
         ends = self._row("SELECT MIN(id), MAX(id), COUNT(*) FROM {record}")
         if ends[2] and ends != (1, self.written(), self.written()):
@@ -126,10 +128,12 @@ class Tables(ABC):
         return bool(adaptive)
 
     def _budget(self) -> tuple[Any, ...]:
-        rows = list(self.ask("SELECT epsilon, delta, neighbours, created, adaptive FROM {budget} LIMIT 2"))
-        if len(rows) != 1:
-            raise self.odd("budget", f"{len(rows)} rows")
-        return tuple(rows[0])
+        if self.budget_row is None:
+            rows = list(self.ask("SELECT epsilon, delta, neighbours, created, adaptive FROM {budget} LIMIT 2"))
+            if len(rows) != 1:
+                raise self.odd("budget", f"{len(rows)} rows")
+            self.budget_row = tuple(rows[0])
+        return self.budget_row
 
     def genesis(self) -> bytes:
         """What the first record builds on."""
@@ -137,19 +141,20 @@ class Tables(ABC):
 
     def totals(self) -> Totals:
         """The counts that are kept up to date: as many as there are spends."""
-        totals = self._counts("SELECT partition, description, count FROM {total}")
-        counted = sum(sum(counts.values()) for counts in totals.values())
-        others = self._row("SELECT COUNT(*) FROM {record} WHERE kind <> 'spend'")[0]
-        if counted + others != self.written():
+        others = "SELECT '', 0, COUNT(*) FROM {record} WHERE kind <> 'spend'"  # under the number of no description
+        rows = list(self.ask(f"SELECT partition, description, count FROM {{total}} UNION ALL {others}"))
+        totals = self._counts(row for row in rows if row[1] != 0)
+        uncounted = sum(row[2] for row in rows if row[1] == 0)
+        if sum(sum(counts.values()) for counts in totals.values()) + uncounted != self.written():
             raise self._contradiction()
         return totals
 
     def _contradiction(self) -> LedgerError:
         return LedgerError(f"{self.ledger} contradicts itself, its totals are not those of its records: {COPY}")
 
-    def _counts(self, query: str) -> Totals:
+    def _counts(self, rows: Iterable[tuple[Any, ...]]) -> Totals:
         result: Totals = {}
-        for partition, description, count in self.ask(query):
+        for partition, description, count in rows:
             if not (isinstance(partition, str) and _positive(description) and _positive(count)):
                 raise self.odd("total", f"description={description!r}, count={count!r}, partition={partition!r}")
             result.setdefault(partition, {})[description] = count
@@ -162,8 +167,10 @@ class Tables(ABC):
 
     def last(self) -> RecordRow | None:
         """The newest record."""
-        found = self._row(f"SELECT {_RECORD} FROM {{record}} ORDER BY id DESC LIMIT 1")
-        return self._record(found) if found else None
+        if self._newest is None:
+            found = self._row(f"SELECT {_RECORD} FROM {{record}} ORDER BY id DESC LIMIT 1")
+            self._newest = self._record(found) if found else None
+        return self._newest
 
     def of_key(self, key: str) -> RecordRow | None:
         """The record that was written with this key."""
@@ -238,6 +245,7 @@ class Tables(ABC):
         row = RecordRow(number, kind, max(now, earlier), self.who(), partition, description, note, key, b"")
         row = row._replace(hash=chain.linked(previous, row, b"" if json is None else digest_of(json)))
         self.insert_record(row)
+        self._newest = row
         return row
 
     def _row(self, query: str, values: tuple[object, ...] = ()) -> tuple[Any, ...]:
