@@ -79,7 +79,6 @@ class Cutter:
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server, self.folder, self.cuts = server, folder, []
-        self.seen = 0
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / ".s.PGSQL.5432"))
         self.listener.listen(64)
@@ -87,6 +86,8 @@ class Cutter:
 
     def close(self) -> None:
         """Take no more connections."""
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 
     def _accept(self) -> None:
@@ -95,32 +96,35 @@ class Cutter:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            behind = socket.socket(socket.AF_UNIX)
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as behind:
             behind.connect(str(self.server.folder / ".s.PGSQL.5432"))
-            threading.Thread(target=self._forward, args=(client, behind), daemon=True).start()
-            threading.Thread(target=self._back, args=(behind, client), daemon=True).start()
+            back = threading.Thread(target=_pass_back, args=(behind, client), daemon=True)
+            back.start()
+            with contextlib.suppress(OSError):
+                self._forward(client, behind)
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # the server does what it was told to, then finds that nobody listens
+                behind.shutdown(socket.SHUT_WR)
+            back.join()
 
     def _forward(self, client: socket.socket, behind: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := client.recv(65536):
-                cut = "pass"
-                if b"COMMIT" in data:
-                    self.seen += 1
-                    cut = self.cuts.pop(0) if self.cuts else "pass"
-                if cut == "answer":
-                    client.shutdown(socket.SHUT_RDWR)
-                if cut != "question":
-                    behind.sendall(data)
-                if cut != "pass":
-                    break
-        with contextlib.suppress(OSError):
-            client.shutdown(socket.SHUT_RDWR)
-        with contextlib.suppress(OSError):  # the server does what it was told to, then finds that the client has gone
-            behind.shutdown(socket.SHUT_WR)
+        while data := client.recv(65536):
+            cut = self.cuts.pop(0) if b"COMMIT" in data and self.cuts else "pass"
+            if cut == "answer":
+                client.shutdown(socket.SHUT_RDWR)
+            if cut != "question":
+                behind.sendall(data)
+            if cut != "pass":
+                return
 
-    def _back(self, behind: socket.socket, client: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := behind.recv(65536):
-                client.sendall(data)
-        with contextlib.suppress(OSError):
-            client.shutdown(socket.SHUT_RDWR)
+
+def _pass_back(behind: socket.socket, client: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := behind.recv(65536):
+            client.sendall(data)
+    with contextlib.suppress(OSError):
+        client.shutdown(socket.SHUT_RDWR)

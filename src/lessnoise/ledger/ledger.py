@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lessnoise import validation
 from lessnoise._display import Plotted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lessnoise.ledger.tables import Tables
     from lessnoise.mechanism import Mechanism
 
+_T = TypeVar("_T")
 _MOST_TEXT = 100_000
 
 
@@ -318,6 +319,10 @@ class Ledger(Plotted):
     def _same(self, budget: Guarantee, adaptive: bool) -> None:
         if (budget, adaptive) != (self.budget, self.adaptive):
             raise LedgerError(f"ledger={self.address} was replaced by another one: open it again.")
+
+    def read(self, action: Callable[[Tables], _T]) -> _T:
+        """What an action finds in a consistent view of the ledger's tables."""
+        return self._store.read(action)
 
     def is_kept_in(self, path: Path) -> bool:
         """Whether this is the path of the ledger's own file or journal, which nothing else may be written to."""
