@@ -88,7 +88,7 @@ def kill(rounds: int, folder: Path) -> dict[str, object]:
     return kill_at(rounds, folder / "kill.ledger")
 
 
-def kill_at(rounds: int, path: Place) -> dict[str, object]:
+def kill_at(rounds: int, path: Place, longest: float = 0.1) -> dict[str, object]:
     MECHANISM.release(np.zeros(3))  # so that children start with everything imported
     ln.Ledger.open(path, epsilon=1e4, delta=1e-6)
     rng = random.Random(20)
@@ -101,7 +101,7 @@ def kill_at(rounds: int, path: Place) -> dict[str, object]:
             victim(path, ends[1])
         os.close(ends[1])
         first = b"" if seen else os.read(ends[0], 64)  # on a slow machine too, something is seen before a kill
-        time.sleep(rng.uniform(0.0, 0.1))
+        time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with os.fdopen(ends[0], "rb") as pipe:
@@ -136,12 +136,8 @@ def customer(path: Place, log: Path, shared: ln.Ledger | None, stop: threading.E
 def crowd(path: Place, folder: Path, number: int, stop: threading.Event, handles: int = 2) -> list[threading.Thread]:
     """Threads that spend: one in ``handles`` opens the ledger each time, the others share a handle; all, if it is 0."""
     shared = ln.Ledger.open(path, epsilon=1e4, delta=1e-6)
-    threads = [
-        threading.Thread(
-            target=customer, args=(path, folder / f"{number}-{k}.log", shared if k % handles else None, stop)
-        )
-        for k in range(THREADS)
-    ]
+    logs = {folder / f"{number}-{k}.log": None if handles and k % handles == 0 else shared for k in range(THREADS)}
+    threads = [threading.Thread(target=customer, args=(path, log, handle, stop)) for log, handle in logs.items()]
     for thread in threads:
         thread.start()
     return threads
@@ -242,7 +238,7 @@ def team_race(rounds: int, _: Path) -> dict[str, object]:
 
 def team_kill(rounds: int, _: Path) -> dict[str, object]:
     with served() as server:
-        return kill_at(rounds, server.address("kill")) | {"trial": "team-kill"}
+        return kill_at(rounds, server.address("kill"), longest=0.4) | {"trial": "team-kill"}
 
 
 def server_kill(rounds: int, folder: Path) -> dict[str, object]:

@@ -39,6 +39,11 @@ def scheme_of(address: str) -> str | None:
     return None if found is None else found[1].lower()
 
 
+def is_on_server(address: str) -> bool:
+    """Whether this is the address of a server, and not the name of a file."""
+    return scheme_of(address) is not None
+
+
 def driver() -> ModuleType:
     """The library that talks to the server."""
     module: ModuleType = validation.require("psycopg", "postgres")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise.composition import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import adaptivity, chain, total
 from lessnoise.ledger.address import scheme_of
+from lessnoise.ledger.arguments import checked_text, partition_key, stated_budget
 from lessnoise.ledger.database import FileStore
 from lessnoise.ledger.record import Receipt, Record, read_mark
 from lessnoise.ledger.server import ServerStore
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from lessnoise.mechanism import Mechanism
 
 _T = TypeVar("_T")
-_MOST_TEXT = 100_000
 
 
 class Ledger(Plotted):
@@ -86,16 +85,14 @@ class Ledger(Plotted):
         What is something else, is empty or damaged, or was written by a newer version is refused and left as it is.
         """
         store = store_of(path)
-        stated = _stated(epsilon, delta, neighbours, adaptive)
+        stated = stated_budget(epsilon, delta, neighbours, adaptive)
         if not store.exists():
             if epsilon is None or delta is None:
                 raise InvalidInput(
                     f"ledger={store.address} does not exist: create it with lessnoise ledger create (in Python, by "
                     "passing epsilon= and delta=), or pass the path of another."
                 )
-            store.check_creatable()
-            relation = stated.get("neighbours", Neighbours.ADD_REMOVE.value)
-            store.create(Guarantee(epsilon, delta, Neighbours.of(str(relation))), bool(adaptive))
+            _create(store, stated)
         budget, chosen = store.check()
         kept = {**budget.to_dict(), "adaptive": chosen}
         for name, value in stated.items():
@@ -105,6 +102,22 @@ class Ledger(Plotted):
                     "out, or create another ledger."
                 )
         return cls(store, budget, chosen)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float,
+        delta: float,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        adaptive: bool = False,
+    ) -> Ledger:
+        """Create a ledger as :meth:`open` does; InvalidInput, and nothing changed, if there is one of that name."""
+        store = store_of(path)
+        if not _create(store, stated_budget(epsilon, delta, neighbours, adaptive)):
+            raise InvalidInput(f"ledger={store.address} exists already: choose another name.")
+        return cls(store, *store.check())
 
     # Spending.
 
@@ -132,10 +145,10 @@ class Ledger(Plotted):
             A name for this one release, for a program that may be started again: a second spend with the same key
             costs nothing and returns the first receipt, with ``again=True``. The release is then made once, too.
         """
-        asked, where, note = self._asked(release), _partition(partition), _text("note", note)
+        asked, where, note = self._asked(release), partition_key(partition), checked_text("note", note)
         if key == "":
             raise InvalidInput("key='' names nothing: pass a name such as 'daily-2026-11-16', or None.")
-        name = self._store.new_key() if key is None else _text("key", key, most=200)
+        name = self._store.new_key() if key is None else checked_text("key", key, most=200)
         for label, text in (("partition", where), ("note", note), ("key", name)):
             self._store.check_text(label, text)
         json = asked.to_json()
@@ -172,7 +185,7 @@ class Ledger(Plotted):
 
     def close(self, note: str = "") -> Receipt:
         """Take no more spends, for ever; to be done before a ledger goes on elsewhere, so that two never do."""
-        reason = _text("note", note)
+        reason = checked_text("note", note)
         self._store.check_text("note", reason)
 
         def closed(found: Tables) -> Receipt:
@@ -193,7 +206,7 @@ class Ledger(Plotted):
 
     def check(self, release: Mechanism | Composition, *, partition: str | None = None) -> None:
         """BudgetExceeded if a release would not fit now; nothing is spent."""
-        asked, key = self._asked(release), _partition(partition)
+        asked, key = self._asked(release), partition_key(partition)
         self._store.read(lambda found: self._decide(found, asked, key))
 
     def _asked(self, release: Mechanism | Composition) -> Composition:
@@ -365,41 +378,16 @@ def store_of(path: str | os.PathLike[str]) -> Store:
     return ServerStore(path)
 
 
+def migrate_ledgers(path: str | os.PathLike[str]) -> None:
+    """Bring the tables of a server to this version; those of a file are brought to it when it is opened."""
+    store_of(path).migrate()
+
+
+def _create(store: Store, stated: dict[str, Any]) -> bool:
+    store.check_creatable()
+    relation = Neighbours.of(stated.get("neighbours", Neighbours.ADD_REMOVE))
+    return store.create(Guarantee(stated["epsilon"], stated["delta"], relation), stated.get("adaptive", False))
+
+
 def _receipt(row: RecordRow, *, again: bool = False) -> Receipt:
     return Receipt(row.id, row.time, row.hash.hex(), again)
-
-
-def _stated(
-    epsilon: float | None, delta: float | None, neighbours: Neighbours | str | None, adaptive: bool | None
-) -> dict[str, object]:
-    """What the caller says of the budget, checked."""
-    stated: dict[str, object] = {}
-    if epsilon is not None:
-        stated["epsilon"] = validation.epsilon(epsilon)
-    if delta is not None:
-        stated["delta"] = 0.0 if validation.delta_or_zero(delta) == 0.0 else validation.delta(delta)
-    if neighbours is not None:
-        stated["neighbours"] = Neighbours.of(neighbours).value
-    if adaptive is not None:
-        if not isinstance(adaptive, bool):
-            raise InvalidInput(f"adaptive={adaptive!r} is neither True nor False: pass one of them.")
-        stated["adaptive"] = adaptive
-    return stated
-
-
-def _partition(value: str | None) -> str:
-    if value is None:
-        return total.EVERYWHERE
-    if value == "":
-        raise InvalidInput("partition='' names nobody: pass a key such as 'north', or None for everybody.")
-    return _text("partition", value)
-
-
-def _text(name: str, value: object, most: int = _MOST_TEXT) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name}={value!r} is not text: pass a str.")
-    if len(value) > most:
-        raise InvalidInput(f"{name}={value[:20]!r}... has {len(value)} letters: pass at most {most}.")
-    if not validation.is_unicode(value):
-        raise InvalidInput(f"{name}={value!r} has letters that cannot be stored: pass text without them.")
-    return value
