@@ -12,10 +12,12 @@ import typer
 from rich.table import Table
 
 from lessnoise.cli.entry import collected_warnings, reporting
+from lessnoise.cli.explore import serve_until_interrupted
 from lessnoise.cli.options import AsJson, Force, MechanismName, NeighboursOption, takes_request
 from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, tell
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput, LedgerError
+from lessnoise.explorer import LedgerServer
 from lessnoise.files import check_free, write_together
 from lessnoise.guarantees import Neighbours
 from lessnoise.ledger import (
@@ -261,6 +263,23 @@ def migrate(path: LedgerPlace, json: AsJson = False) -> None:
     migrate_ledgers(path)
     address = Ledger.open(path).address
     tell(json, {"ledger": address}, f"the tables of {address} are those of this version")
+
+
+@ledger.command()
+def serve(
+    path: LedgerPlace,
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    json: AsJson = False,
+) -> None:
+    """Show the history, what is left and what a release would cost: a page on this machine alone, until Ctrl-C.
+
+    The page only reads: nothing can be spent from it.
+
+    Example: [bold]lessnoise ledger serve city.ledger[/bold]
+    """
+    with LedgerServer(Ledger.open(path), port) as server:
+        serve_until_interrupted(server, "The ledger", browser, json)
 
 
 def _listed(record: Record) -> dict[str, object]:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import functools
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise.composition import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
 from lessnoise.ledger import adaptivity, chain, total
-from lessnoise.ledger.address import scheme_of
 from lessnoise.ledger.arguments import checked_text, partition_key, stated_budget
-from lessnoise.ledger.database import FileStore
+from lessnoise.ledger.opening import create_in, store_of
 from lessnoise.ledger.record import Receipt, Record, read_mark
-from lessnoise.ledger.server import ServerStore
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
+    from pathlib import Path
 
     from lessnoise.ledger.chain import RecordRow
     from lessnoise.ledger.store import Store
@@ -92,7 +91,7 @@ class Ledger(Plotted):
                     f"ledger={store.address} does not exist: create it with lessnoise ledger create (in Python, by "
                     "passing epsilon= and delta=), or pass the path of another."
                 )
-            _create(store, stated)
+            create_in(store, stated)
         budget, chosen = store.check()
         kept = {**budget.to_dict(), "adaptive": chosen}
         for name, value in stated.items():
@@ -115,7 +114,7 @@ class Ledger(Plotted):
     ) -> Ledger:
         """Create a ledger as :meth:`open` does; InvalidInput, and nothing changed, if there is one of that name."""
         store = store_of(path)
-        if not _create(store, stated_budget(epsilon, delta, neighbours, adaptive)):
+        if not create_in(store, stated_budget(epsilon, delta, neighbours, adaptive)):
             raise InvalidInput(f"ledger={store.address} exists already: choose another name.")
         return cls(store, *store.check())
 
@@ -248,7 +247,17 @@ class Ledger(Plotted):
 
     def spent(self) -> Bracket:
         """Exact epsilon of everything at the ledger's delta, in the worst partition, the machine's share in it."""
-        return total.epsilon_spent(*self._so_far(self.budget.delta))
+        return self.epsilon(self.budget.delta)
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Exact epsilon of everything at any delta, as in :meth:`spent`."""
+        checked = 0.0 if validation.delta_or_zero(delta) == 0.0 else validation.delta(delta)
+        return total.epsilon_spent(*self._so_far(checked))
+
+    def spent_with(self, release: Mechanism | Composition, *, partition: str | None = None) -> Bracket:
+        """What :meth:`spent` would be after one more release; nothing is spent, and it need not fit."""
+        planned = (self._asked(release), partition_key(partition))
+        return total.epsilon_spent(*self._so_far(self.budget.delta, planned))
 
     def spent_delta(self) -> Bracket:
         """Exact delta of everything at the ledger's epsilon, in the worst partition, the machine's share in it."""
@@ -262,20 +271,28 @@ class Ledger(Plotted):
         """
         return max(self.budget.epsilon - self.spent().upper, 0.0)
 
-    def _so_far(self, parameter: float) -> tuple[list[Composition], float, float]:
+    def _so_far(
+        self, parameter: float, planned: tuple[Composition, str] | None = None
+    ) -> tuple[list[Composition], float, float]:
         """Everything, the epsilon or delta that is asked about, and the distance of all noise from the ideal."""
 
         def found_so_far(found: Tables) -> tuple[list[Composition], float, float]:
-            totals, together = found.totals(), total.touched(self.budget.neighbours)
-            distance = total.machine_distance(totals, together, self._lookup(found))
-            return self._worst(found, totals, together), parameter, distance
+            totals, together, lookup = found.totals(), total.touched(self.budget.neighbours), self._lookup(found)
+            if planned is not None:  # under a number that no description has
+                totals.setdefault(planned[1], {})[0] = 1
+                lookup = functools.partial(_or_planned, planned[0], lookup)
+            return (
+                self._worst(found, totals, together, lookup),
+                parameter,
+                total.machine_distance(totals, together, lookup),
+            )
 
         return self._store.read(found_so_far)
 
     def compositions(self) -> list[Composition]:
         """Everything so far, as one composition for each partition that could be the worst; under replace, each two."""
         together = total.touched(self.budget.neighbours)
-        return self._store.read(lambda found: self._worst(found, found.totals(), together))
+        return self._store.read(lambda found: self._worst(found, found.totals(), together, self._lookup(found)))
 
     def records(self) -> list[Record]:
         """Every spend, oldest first."""
@@ -341,9 +358,11 @@ class Ledger(Plotted):
         """Whether this is the path of the ledger's own file or journal, which nothing else may be written to."""
         return self._store.is_of(path)
 
-    def _worst(self, found: Tables, totals: total.Totals, together: int) -> list[Composition]:
+    def _worst(
+        self, found: Tables, totals: total.Totals, together: int, lookup: Callable[[int], Composition]
+    ) -> list[Composition]:
         try:
-            return total.worst_compositions(totals, together, self._lookup(found))
+            return total.worst_compositions(totals, together, lookup)
         except InvalidInput as error:  # each spend was composed before it was recorded, so this is none
             raise LedgerError(f"{found.ledger} cannot be composed ({error}): restore it from a copy.") from None
 
@@ -364,29 +383,13 @@ class Ledger(Plotted):
         return lookup
 
 
+def _or_planned(planned: Composition, lookup: Callable[[int], Composition], description: int) -> Composition:
+    return planned if description == 0 else lookup(description)
+
+
 @functools.lru_cache(maxsize=4096)
 def _parsed(json: str) -> Composition:
     return Composition.from_json(json)
-
-
-def store_of(path: str | os.PathLike[str]) -> Store:
-    """Where a ledger is kept, by its address: nothing is opened."""
-    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
-        raise InvalidInput(f"path={path!r} is not a path: pass the name of the ledger's file.")
-    if not isinstance(path, str) or scheme_of(path) is None:
-        return FileStore(Path(path))
-    return ServerStore(path)
-
-
-def migrate_ledgers(path: str | os.PathLike[str]) -> None:
-    """Bring the tables of a server to this version; those of a file are brought to it when it is opened."""
-    store_of(path).migrate()
-
-
-def _create(store: Store, stated: dict[str, Any]) -> bool:
-    store.check_creatable()
-    relation = Neighbours.of(stated.get("neighbours", Neighbours.ADD_REMOVE))
-    return store.create(Guarantee(stated["epsilon"], stated["delta"], relation), stated.get("adaptive", False))
 
 
 def _receipt(row: RecordRow, *, again: bool = False) -> Receipt:

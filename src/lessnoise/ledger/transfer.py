@@ -11,7 +11,8 @@ from lessnoise.errors import InvalidInput, LedgerError
 from lessnoise.guarantees import Guarantee, Neighbours
 from lessnoise.ledger import chain
 from lessnoise.ledger.chain import CLOSE, SPEND, RecordRow
-from lessnoise.ledger.ledger import Ledger, store_of
+from lessnoise.ledger.ledger import Ledger
+from lessnoise.ledger.opening import store_of
 from lessnoise.ledger.tables import digest_of
 
 if TYPE_CHECKING:
