@@ -2,7 +2,7 @@
 
 Two things may depend on earlier answers. *What is asked* may always: the composition of a fixed list of mechanisms
 holds against every such choice (Dwork, Rothblum and Vadhan, "Boosting and differential privacy", FOCS 2010; for exact
-curves Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022, theorem 4). *Which noise is added*, and whether
+curves Dong, Roth and Su, "Gaussian differential privacy", JRSS B 2022). *Which noise is added*, and whether
 there is a further release at all, is another matter: then the ledger acts as a privacy filter (Rogers, Roth, Ullman and
 Vadhan, "Privacy odometers and filters", NeurIPS 2016), and "the exact curve of what was run keeps the budget" is proved
 to be one for two families only:

@@ -18,7 +18,7 @@ from lessnoise.ledger.chain import SPEND, RecordRow
 from lessnoise.ledger.tables import COPY, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lessnoise.guarantees import Guarantee
 
@@ -137,15 +137,13 @@ class FileTables(Tables):
         assert inserted.lastrowid is not None
         return inserted.lastrowid
 
-    def insert_record(self, row: RecordRow) -> None:
-        """A new record, counted in the totals."""
-        if row.kind == SPEND:
-            self.connection.execute(
-                "INSERT INTO total VALUES (?, ?, 1) "
-                "ON CONFLICT (partition, description) DO UPDATE SET count = count + 1",
-                (row.partition, row.description),
-            )
-        self.connection.execute(_INSERT, row)
+    def insert_records(self, rows: Sequence[RecordRow]) -> None:
+        """New records, counted in the totals."""
+        self.connection.executemany(
+            "INSERT INTO total VALUES (?, ?, 1) ON CONFLICT (partition, description) DO UPDATE SET count = count + 1",
+            [(row.partition, row.description) for row in rows if row.kind == SPEND],
+        )
+        self.connection.executemany(_INSERT, rows)
 
 
 @functools.cache

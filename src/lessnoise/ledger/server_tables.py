@@ -10,7 +10,7 @@ from lessnoise.errors import LedgerError
 from lessnoise.ledger.tables import COPY, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import psycopg
 
@@ -131,11 +131,13 @@ class ServerTables(Tables):
         assert found is not None
         return int(found[0])
 
-    def insert_record(self, row: RecordRow) -> None:
-        """A new record; the server counts it in the totals."""
+    def insert_records(self, rows: Sequence[RecordRow]) -> None:
+        """New records; the server counts them in the totals."""
+        kinds = ("bigint", "text", "float8", "text", "text", "bigint", "text", "text", "bytea")
+        columns = ", ".join(f"%s::{kind}[]" for kind in kinds)
         self.connection.execute(
             "INSERT INTO lessnoise.record (ledger, id, kind, time, who, partition, description, note, key, hash) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (self.number, *row),
+            f"SELECT {self.number}, * FROM unnest({columns})".encode(),
+            [list(column) for column in zip(*rows, strict=True)],
         )
-        self._last = row.id
+        self._last = rows[-1].id

@@ -16,7 +16,7 @@ from lessnoise.ledger import chain
 from lessnoise.ledger.chain import CLOSE, KINDS, SPEND, RecordRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from lessnoise.ledger.total import Totals
 
@@ -59,8 +59,8 @@ class Tables(ABC):
         """A new description; its number."""
 
     @abstractmethod
-    def insert_record(self, row: RecordRow) -> None:
-        """A new record, counted in the totals."""
+    def insert_records(self, rows: Sequence[RecordRow]) -> None:
+        """New records, counted in the totals."""
 
     # Checks.
 
@@ -244,7 +244,7 @@ class Tables(ABC):
         description = None if json is None else self.description_id(json)
         row = RecordRow(number, kind, max(now, earlier), self.who(), partition, description, note, key, b"")
         row = row._replace(hash=chain.linked(previous, row, b"" if json is None else digest_of(json)))
-        self.insert_record(row)
+        self.insert_records([row])
         self._newest = row
         return row
 

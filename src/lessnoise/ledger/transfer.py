@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lessnoise.ledger.tables import Tables
 
 SCHEMA = 2
+_CHUNK = 10_000  # records that are written at once
 
 
 def export_ledger(ledger: Ledger) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def import_ledger(document: dict[str, Any], path: str | os.PathLike[str], *, cop
     store = store_of(path)
 
     def fill(tables: Tables) -> None:
-        previous = tables.genesis()
+        previous, described_rows = tables.genesis(), []
         for row, described in releases:
             expected = chain.linked(previous, row, b"" if described is None else digest_of(described))
             if expected != row.hash:
@@ -92,8 +93,10 @@ def import_ledger(document: dict[str, Any], path: str | os.PathLike[str], *, cop
             for name in ("partition", "note", "key", "who"):
                 store.check_text(name, getattr(row, name))
             number = None if described is None else tables.description_id(described)
-            tables.insert_record(row._replace(description=number))
+            described_rows.append(row._replace(description=number))
             previous = row.hash
+        for start in range(0, len(described_rows), _CHUNK):
+            tables.insert_records(described_rows[start : start + _CHUNK])
         if closed:
             tables.add(None, kind=chain.OPEN, note="imported")
         tables.check_contents()

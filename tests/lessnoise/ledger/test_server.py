@@ -185,24 +185,24 @@ def test_a_server_that_does_not_come_back_leaves_it_open(server, name, cutter, m
 
 
 def test_serialization_failures_are_tried_again(ledger, monkeypatch):
-    insert, failed = server_tables.ServerTables.insert_record, []
+    insert, failed = server_tables.ServerTables.insert_records, []
 
-    def unlucky(self, row):
-        insert(self, row)
+    def unlucky(self, rows):
+        insert(self, rows)
         if len(failed) < 3:
-            failed.append(row)
+            failed.append(rows)
             raise psycopg.errors.SerializationFailure("could not serialize access")
 
-    monkeypatch.setattr(server_tables.ServerTables, "insert_record", unlucky)
+    monkeypatch.setattr(server_tables.ServerTables, "insert_records", unlucky)
     assert ledger.spend(GAUSSIAN).id == 1
     assert (len(failed), ledger.count()) == (3, 1)
 
 
 def test_a_full_disk_spends_nothing(ledger, monkeypatch):
-    def full(self, row):
+    def full(self, rows):
         raise psycopg.errors.DiskFull("could not extend file")
 
-    monkeypatch.setattr(server_tables.ServerTables, "insert_record", full)
+    monkeypatch.setattr(server_tables.ServerTables, "insert_records", full)
     assert "has no room left on its disk: free some; nothing was spent or released" in told(ledger.spend, GAUSSIAN)
     monkeypatch.undo()
     assert ledger.count() == 0
@@ -212,11 +212,11 @@ def test_a_full_disk_spends_nothing(ledger, monkeypatch):
 def test_a_failed_statement_is_not_taken_for_a_commit(ledger, monkeypatch):
     """COMMIT of a failed transaction is answered by ROLLBACK, and not by an error."""
 
-    def failing(self, row):
+    def failing(self, rows):
         with pytest.raises(psycopg.Error):
             self.connection.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr(server_tables.ServerTables, "insert_record", failing)
+    monkeypatch.setattr(server_tables.ServerTables, "insert_records", failing)
     assert "nothing was spent" in told(ledger.spend, GAUSSIAN)
     monkeypatch.undo()
     assert ledger.count() == 0
