@@ -33,6 +33,7 @@ class Tables(ABC):
         self.ledger = ledger
         self.budget_row: tuple[Any, ...] | None = None  # looked at once in a transaction
         self._newest: RecordRow | None = None
+        self._numbers: dict[str, int] = {}  # of descriptions that were read in this transaction
 
     @abstractmethod
     def ask(self, query: str, values: tuple[object, ...] = ()) -> Iterable[tuple[Any, ...]]:
@@ -197,7 +198,10 @@ class Tables(ABC):
 
     def json_of(self, description: int) -> str:
         """A description, which is the one that was recorded: its digest is checked."""
-        return self._described(*self._row("SELECT id, digest, json FROM {description} WHERE id = ?", (description,)))[1]
+        row = self._row("SELECT id, digest, json FROM {description} WHERE id = ?", (description,))
+        number, json = self._described(*row)
+        self._numbers[json] = number
+        return json
 
     def description_ids(self) -> list[int]:
         """The numbers of all descriptions."""
@@ -222,6 +226,8 @@ class Tables(ABC):
 
     def description_id(self, json: str) -> int:
         """The number of a description; a new one if it is new."""
+        if json in self._numbers:
+            return self._numbers[json]
         digest = digest_of(json)
         found = self._row("SELECT id, digest, json FROM {description} WHERE digest = ?", (digest,))
         if found:
