@@ -85,7 +85,7 @@ def migrate(connection: sqlite3.Connection, ledger: str) -> FileTables:
     previous = tables.genesis()
     digests = tables.digests()
     query = "SELECT id, time, partition, description, note FROM spend ORDER BY id"
-    for number, moment, partition, description, note in connection.execute(query):
+    for number, moment, partition, description, note in connection.execute(query).fetchall():
         row = RecordRow(number, SPEND, moment, "", partition, description, note, "", b"")
         previous = chain.linked(previous, row, digests.get(description, b""))
         connection.execute(_INSERT, row._replace(hash=previous))
@@ -107,9 +107,10 @@ class FileTables(Tables):
         self.connection = connection
 
     def ask(self, query: str, values: tuple[object, ...] = ()) -> Iterable[tuple[Any, ...]]:
-        """The rows of a query."""
+        """The rows of a query, all at once: a cursor that an error keeps alive would keep the file locked, too."""
         plain = query.format(record="record", total="total", description="description", budget="budget")
-        return self.connection.execute(plain, values)
+        with contextlib.closing(self.connection.execute(plain, values)) as cursor:
+            return cursor.fetchall()
 
     def check_medium(self) -> None:
         """SQLite's own look at every page of the file."""

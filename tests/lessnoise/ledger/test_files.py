@@ -393,6 +393,19 @@ def test_bad_rows_are_refused_in_one_sentence(ledger, statement):
             use()
 
 
+def test_an_error_that_is_kept_keeps_no_lock(ledger, monkeypatch):
+    """Its traceback holds every frame, and with them whatever was being read."""
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
+    whole = ledger.path.read_bytes()
+    edit_loosely(ledger.path, "UPDATE record SET description = -1 WHERE id < 4")
+    with pytest.raises(ln.LedgerError) as caught:
+        ledger.verify()
+    kept = caught.value
+    ledger.path.write_bytes(whole)
+    ledger.spend(GAUSSIAN)
+    assert "table total" in str(kept)
+
+
 def test_records_that_were_deleted_together_with_their_totals_are_missed(ledger):
     edit(ledger.path, "DELETE FROM total WHERE partition = 'south'", "DELETE FROM record WHERE partition = 'south'")
     assert "contradicts itself" in told(ln.Ledger.open, ledger.path)
