@@ -20,6 +20,7 @@ from postgres_server import Server
 import lessnoise as ln
 from lessnoise.ledger import database
 from lessnoise.ledger.chain import RecordRow, linked
+from lessnoise.ledger.file_tables import FileTables
 from lessnoise.ledger.opening import store_of
 from lessnoise.ledger.tables import Tables, digest_of
 
@@ -68,7 +69,8 @@ def fill(tables: Tables, descriptions: list[str]) -> None:
     rows, previous = [], tables.genesis()
     for number in range(RECORDS):
         which = number % len(numbers)
-        row = RecordRow(number + 1, "spend", 1.7e9 + number, tables.who(), "", numbers[which], "", f"k{number}", b"")
+        key = "" if isinstance(tables, FileTables) else f"auto-{number:032x}"  # as a spend has it
+        row = RecordRow(number + 1, "spend", 1.7e9 + number, tables.who(), "", numbers[which], "", key, b"")
         previous = linked(previous, row, digests[which])
         rows.append(row._replace(hash=previous))
     for start in range(0, RECORDS, 10_000):

@@ -40,7 +40,8 @@ SELECT set_config('search_path', 'pg_catalog', false), set_config('lock_timeout'
     current_setting('fsync'), current_setting('server_version_num')::int
 """
 _SERIALIZABLE, _SNAPSHOT = "BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_BUSY = ("40001", "40P01", "55P03", "53300", "23505")  # others were faster, or hold what is needed
+# Others were faster, or hold what is needed, or the tables are new since a statement was prepared.
+_BUSY = ("40001", "40P01", "55P03", "53300", "23505", "0A000", "26000")
 _LOST_CLASS = "08"
 _REASONS = {
     "42501": "is not open to this user for that: ask its owner for the right (lessnoise ledger roles prints how)",
@@ -194,7 +195,7 @@ class ServerStore:
                     connection.execute(begin.encode())
                     result = run(connection)
                     sent = writing
-                    if connection.execute("COMMIT").statusmessage != "COMMIT":
+                    if connection.execute("COMMIT", prepare=False).statusmessage != "COMMIT":
                         raise LedgerError(f"{self} did not keep what was written; nothing was spent or released.")
                     return result
             except LedgerError as error:
@@ -242,7 +243,7 @@ class ServerStore:
         connection: Connection = psycopg.connect(
             self._address.connect,
             autocommit=True,
-            prepare_threshold=None,  # a pooler between may give each transaction to another server process
+            prepare_threshold=2,  # what is asked a third time is planned no more
             application_name="lessnoise",
             client_encoding="utf8",
             **limit,
