@@ -52,6 +52,8 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
 LONG = {
     "tests/lessnoise/audit/test_audit.py::test_false_alarms_over_a_thousand_audits_of_correct_mechanisms",
     "tests/lessnoise/audit/test_hostile.py::test_what_ignores_its_input_is_refuted_by_chance_only[noise_rows]",
+    "tests/lessnoise/ledger/test_server.py::test_races_and_kills[server-kill-2]",
+    "tests/lessnoise/ledger/test_server.py::test_races_and_kills[team-kill-5]",
     "tests/lessnoise/mechanism/counts/test_dawa.py::test_an_attack_on_the_whole_release[dpcomp-True-12000]",
     "tests/lessnoise/mechanism/counts/test_dawa.py::"
     "test_published_noise_tells_neighbours_apart_by_more_than_it_claims[2.0-1.05]",

@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 import functools
-import os
-import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lessnoise import validation
 from lessnoise._display import Plotted
 from lessnoise.composition import Composition, as_composition
 from lessnoise.errors import BudgetExceeded, InvalidInput, LedgerError
 from lessnoise.guarantees import Bracket, Guarantee, Neighbours
-from lessnoise.ledger import total
-from lessnoise.ledger.database import Store
+from lessnoise.ledger import adaptivity, chain, total
+from lessnoise.ledger.arguments import checked_text, partition_key, stated_budget
+from lessnoise.ledger.opening import create_in, store_of
+from lessnoise.ledger.record import Receipt, Record, read_mark
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
+    from pathlib import Path
 
+    from lessnoise.ledger.chain import RecordRow
+    from lessnoise.ledger.store import Store
     from lessnoise.ledger.tables import Tables
     from lessnoise.mechanism import Mechanism
 
-_MOST_TEXT = 100_000
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """Proof that a release was paid for: the number of its record and when it was written."""
-
-    id: int
-    time: float
-
-
-@dataclass(frozen=True)
-class Record:
-    """One spend: when, on what, for which partition of the individuals (None: all of them)."""
-
-    id: int
-    time: float
-    composition: Composition
-    partition: str | None
-    note: str
+_T = TypeVar("_T")
 
 
 class Ledger(Plotted):
-    """A privacy budget in a file. Open or create one with :meth:`open`.
+    """A privacy budget in a file or on a PostgreSQL server. Open or create one with :meth:`open`.
+
+    ``address`` says where it is, without a password; ``path`` is that of a file, None for a server. ``adaptive`` says
+    whether the noise of a release may be chosen by earlier answers.
 
     >>> import tempfile, pathlib, numpy as np, lessnoise as ln
     >>> folder = tempfile.TemporaryDirectory()
@@ -65,13 +51,13 @@ class Ledger(Plotted):
     >>> folder.cleanup()
     """
 
-    def __init__(self, file: Store, budget: Guarantee) -> None:
-        self.path = file.path
-        self.budget = budget
-        self._store = file
+    def __init__(self, store: Store, budget: Guarantee, adaptive: bool) -> None:
+        self.address, self.path = store.address, store.path
+        self.budget, self.adaptive = budget, adaptive
+        self._store = store
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r}, {self.budget})"
+        return f"Ledger({self.address!r}, {self.budget})"
 
     @classmethod
     def open(
@@ -81,55 +67,133 @@ class Ledger(Plotted):
         epsilon: float | None = None,
         delta: float | None = None,
         neighbours: Neighbours | str | None = None,
+        adaptive: bool | None = None,
     ) -> Ledger:
         """Open the ledger at ``path``; with a budget, create it if there is none.
 
-        An existing ledger keeps its budget: what is stated here must agree with it. A file that is something else, is
-        empty or damaged, or was written by a newer version is refused and left as it is.
+        Parameters
+        ----------
+        path
+            The name of a file, or ``postgresql://host/database?ledger=NAME`` for a budget that a team shares.
+        epsilon, delta, neighbours
+            The budget of a new ledger. An existing one keeps its own, and what is stated here must agree with it.
+        adaptive
+            True for a new ledger whose releases may be chosen by earlier answers, noise included. It takes
+            Gaussian noise only, or pure releases if delta is 0, since nothing is proved for others.
+
+        What is something else, is empty or damaged, or was written by a newer version is refused and left as it is.
         """
-        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
-            raise InvalidInput(f"path={path!r} is not a path: pass the name of the ledger's file.")
-        place = Path(path)
-        file = Store(place)
-        stated = _stated(epsilon, delta, neighbours)
-        if not file.exists():
+        store = store_of(path)
+        stated = stated_budget(epsilon, delta, neighbours, adaptive)
+        if not store.exists():
             if epsilon is None or delta is None:
                 raise InvalidInput(
-                    f"ledger={place} does not exist: create it with lessnoise ledger create (in Python, by passing "
-                    "epsilon= and delta=), or pass the path of another."
+                    f"ledger={store.address} does not exist: create it with lessnoise ledger create (in Python, by "
+                    "passing epsilon= and delta=), or pass the path of another."
                 )
-            if not place.parent.is_dir():
-                raise InvalidInput(f"ledger={place} is in a folder that does not exist: create {place.parent} first.")
-            relation = stated.get("neighbours", Neighbours.ADD_REMOVE.value)
-            file.create(Guarantee(epsilon, delta, Neighbours.of(str(relation))), time.time())
-        budget = file.check()
-        kept = budget.to_dict()
+            create_in(store, stated)
+        budget, chosen = store.check()
+        kept = {**budget.to_dict(), "adaptive": chosen}
         for name, value in stated.items():
             if kept[name] != value:
                 raise InvalidInput(
-                    f"{name}={value!r} differs from {kept[name]!r}, the budget of ledger={place}: leave it out, or "
-                    "create another ledger."
+                    f"{name}={value!r} differs from {kept[name]!r}, the budget of ledger={store.address}: leave it "
+                    "out, or create another ledger."
                 )
-        return cls(file, budget)
+        return cls(store, budget, chosen)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float,
+        delta: float,
+        neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+        adaptive: bool = False,
+    ) -> Ledger:
+        """Create a ledger as :meth:`open` does; InvalidInput, and nothing changed, if there is one of that name."""
+        store = store_of(path)
+        if not create_in(store, stated_budget(epsilon, delta, neighbours, adaptive)):
+            raise InvalidInput(f"ledger={store.address} exists already: choose another name.")
+        return cls(store, *store.check())
 
     # Spending.
 
-    def spend(self, release: Mechanism | Composition, *, partition: str | None = None, note: str = "") -> Receipt:
+    def spend(
+        self,
+        release: Mechanism | Composition,
+        *,
+        partition: str | None = None,
+        note: str = "",
+        key: str | None = None,
+    ) -> Receipt:
         """Record a release before it is made; BudgetExceeded, and nothing recorded, if it does not fit.
 
-        Releases with different ``partition`` keys must concern disjoint sets of individuals, which the caller answers
-        for: then only the worst partition counts, under *replace* the worst two, since an individual who is replaced
-        may leave one and enter another. Without a key a release concerns everybody.
+        Parameters
+        ----------
+        release
+            What is released.
+        partition
+            Releases with different keys must concern disjoint sets of individuals, which the caller answers
+            for: then only the worst partition counts, under *replace* the worst two, since an individual who is
+            replaced may leave one and enter another. Without a key a release concerns everybody.
+        note
+            A remark to keep with the record.
+        key
+            A name for this one release, for a program that may be started again: a second spend with the same key
+            costs nothing and returns the first receipt, with ``again=True``. The release is then made once, too.
         """
-        asked, key, note = self._asked(release), _partition(partition), _text("note", note)
+        asked, where, note = self._asked(release), partition_key(partition), checked_text("note", note)
+        if key == "":
+            raise InvalidInput("key='' names nothing: pass a name such as 'daily-2026-11-16', or None.")
+        name = self._store.new_key() if key is None else checked_text("key", key, most=200)
+        for label, text in (("partition", where), ("note", note), ("key", name)):
+            self._store.check_text(label, text)
         json = asked.to_json()
-        with self._store.reading() as found:  # the same decision without the lock: what it computes is kept
-            self._decide(found, asked, key)
-        with self._store.writing() as found:
-            self._decide(found, asked, key)
-            now = time.time()
-            number = found.add(now, key, found.description_id(json), note)
-        return Receipt(number, now)
+
+        def decided(found: Tables) -> Receipt | None:
+            known = found.of_key(name) if name else None
+            if known is not None:
+                return self._receipt_again(found, known, json, where)
+            self._decide(found, asked, where)
+            return None
+
+        def paid(found: Tables) -> Receipt:
+            known = decided(found)
+            return known or _receipt(found.add(json, partition=where, note=note, key=name))
+
+        def foreseen(found: Tables) -> Receipt | None:
+            """The same decision without the lock: what it computes is kept."""
+            if key is not None:
+                return decided(found)
+            self._decide(found, asked, where)
+            return None
+
+        return self._store.read(foreseen) or self._store.write(paid)
+
+    def _receipt_again(self, found: Tables, known: RecordRow, json: str, partition: str) -> Receipt:
+        """The receipt of a record that has this key, if it is one of the same release."""
+        same = known.description is not None and found.json_of(known.description) == json
+        if not same or known.partition != partition:
+            raise InvalidInput(
+                f"key={known.key!r} is that of record {known.id} of ledger={self.address}, which is another release: "
+                "pass another key."
+            )
+        return _receipt(known, again=True)
+
+    def close(self, note: str = "") -> Receipt:
+        """Take no more spends, for ever; to be done before a ledger goes on elsewhere, so that two never do."""
+        reason = checked_text("note", note)
+        self._store.check_text("note", reason)
+
+        def closed(found: Tables) -> Receipt:
+            last = found.last()
+            if last is not None and last.kind == chain.CLOSE:
+                return _receipt(last, again=True)
+            return _receipt(found.add(None, kind=chain.CLOSE, note=reason, key=""))
+
+        return self._store.write(closed)
 
     def affords(self, release: Mechanism | Composition, *, partition: str | None = None) -> bool:
         """Whether a release would fit now; nothing is spent."""
@@ -141,23 +205,24 @@ class Ledger(Plotted):
 
     def check(self, release: Mechanism | Composition, *, partition: str | None = None) -> None:
         """BudgetExceeded if a release would not fit now; nothing is spent."""
-        asked, key = self._asked(release), _partition(partition)
-        with self._store.reading() as found:
-            self._decide(found, asked, key)
+        asked, key = self._asked(release), partition_key(partition)
+        self._store.read(lambda found: self._decide(found, asked, key))
 
     def _asked(self, release: Mechanism | Composition) -> Composition:
         composition = as_composition(release)
         if composition.neighbours is not self.budget.neighbours:
             raise InvalidInput(
                 f"neighbours={composition.neighbours.value!r} differs from {self.budget.neighbours.value!r} of "
-                f"ledger={self.path}: state the sensitivity for the ledger's relation."
+                f"ledger={self.address}: state the sensitivity for the ledger's relation."
             )
+        if self.adaptive:
+            adaptivity.refuse_unproved(composition, self.budget, f"ledger={self.address}")
         return composition
 
     def _decide(self, found: Tables, asked: Composition, partition: str) -> None:
         """Raise unless everything with the new release keeps the budget."""
-        if found.budget() != self.budget:
-            raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
+        self._same(found.budget(), found.adaptive())
+        found.check_open()
         relation, lookup = self.budget.neighbours, self._lookup(found)
         totals = total.focused(found.totals(), partition, relation)
         # If it has a partition, that one is in all of them.
@@ -173,7 +238,7 @@ class Ledger(Plotted):
         requested = max(total.epsilon_spent(after, delta, distance).upper - spent, 0.0)
         raise BudgetExceeded(
             f"the release would add epsilon={up(requested, 4)} at delta={up(delta)}, but {down(remaining, 4)} is left "
-            f"of {self.budget} in ledger={self.path}: release less, with more noise, or from another budget.",
+            f"of {self.budget} in ledger={self.address}: release less, with more noise, or from another budget.",
             remaining=remaining,
             requested=requested,
         )
@@ -182,7 +247,17 @@ class Ledger(Plotted):
 
     def spent(self) -> Bracket:
         """Exact epsilon of everything at the ledger's delta, in the worst partition, the machine's share in it."""
-        return total.epsilon_spent(*self._so_far(self.budget.delta))
+        return self.epsilon(self.budget.delta)
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Exact epsilon of everything at any delta, as in :meth:`spent`."""
+        checked = 0.0 if validation.delta_or_zero(delta) == 0.0 else validation.delta(delta)
+        return total.epsilon_spent(*self._so_far(checked))
+
+    def spent_with(self, release: Mechanism | Composition, *, partition: str | None = None) -> Bracket:
+        """What :meth:`spent` would be after one more release; nothing is spent, and it need not fit."""
+        planned = (self._asked(release), partition_key(partition))
+        return total.epsilon_spent(*self._so_far(self.budget.delta, planned))
 
     def spent_delta(self) -> Bracket:
         """Exact delta of everything at the ledger's epsilon, in the worst partition, the machine's share in it."""
@@ -196,52 +271,98 @@ class Ledger(Plotted):
         """
         return max(self.budget.epsilon - self.spent().upper, 0.0)
 
-    def _so_far(self, parameter: float) -> tuple[list[Composition], float, float]:
+    def _so_far(
+        self, parameter: float, planned: tuple[Composition, str] | None = None
+    ) -> tuple[list[Composition], float, float]:
         """Everything, the epsilon or delta that is asked about, and the distance of all noise from the ideal."""
-        with self._store.reading() as found:
-            totals, together = found.totals(), total.touched(self.budget.neighbours)
-            distance = total.machine_distance(totals, together, self._lookup(found))
-            return self._worst(found, totals, together), parameter, distance
+
+        def found_so_far(found: Tables) -> tuple[list[Composition], float, float]:
+            totals, together, lookup = found.totals(), total.touched(self.budget.neighbours), self._lookup(found)
+            if planned is not None:  # under a number that no description has
+                totals.setdefault(planned[1], {})[0] = 1
+                lookup = functools.partial(_or_planned, planned[0], lookup)
+            return (
+                self._worst(found, totals, together, lookup),
+                parameter,
+                total.machine_distance(totals, together, lookup),
+            )
+
+        return self._store.read(found_so_far)
 
     def compositions(self) -> list[Composition]:
         """Everything so far, as one composition for each partition that could be the worst; under replace, each two."""
-        with self._store.reading() as found:
-            return self._worst(found, found.totals(), total.touched(self.budget.neighbours))
+        together = total.touched(self.budget.neighbours)
+        return self._store.read(lambda found: self._worst(found, found.totals(), together, self._lookup(found)))
 
     def records(self) -> list[Record]:
         """Every spend, oldest first."""
-        with self._store.reading() as found:
+
+        def every(found: Tables) -> list[Record]:
             lookup = self._lookup(found)
             return [
-                Record(row.id, row.time, lookup(row.description), row.partition or None, row.note)
+                Record(row.id, row.time, lookup(row.description), row.partition or None, row.note, row.who, row.key,
+                       row.hash.hex())
                 for row in found.records()
-            ]
+                if row.description is not None
+            ]  # fmt: skip
+
+        return self._store.read(every)
 
     def count(self) -> int:
-        """Number of records."""
-        with self._store.reading() as found:
-            return found.count()
+        """Number of spends."""
+        return self._store.read(lambda found: found.count())
 
-    def verify(self) -> None:
-        """Check the file, every record and description, and that the totals are those of the records; else LedgerError.
+    def mark(self) -> str:
+        """Number and hash of the last record, ``""`` if there is none: keep it elsewhere, and pass it to `verify`."""
+        last = self._store.read(lambda found: found.last())
+        return "" if last is None else _receipt(last).mark
 
-        What it cannot see is a forgery that is consistent: a budget, a time or a note that was edited.
+    def promise(self) -> str:
+        """Under which condition the total holds, and by which theorem."""
+        return adaptivity.promise(self.budget, self.adaptive)
+
+    def verify(self, *marks: str) -> None:
+        """Check every record, description, total, and that the hashes of the history fit together; else LedgerError.
+
+        Each record has a hash of itself and the one before it, so an edited, removed or inserted record is found,
+        and so is an edited budget if there are records. Whoever can write the ledger can compute all hashes anew:
+        against that, pass ``marks`` that were kept elsewhere, from receipts or from :meth:`mark`.
         """
-        if self._store.check() != self.budget:
-            raise LedgerError(f"ledger={self.path} was replaced by another one: open it again.")
-        with self._store.reading() as found:
+        wanted = [read_mark(mark) for mark in marks]
+        self._same(*self._store.check())
+
+        def verified(found: Tables) -> None:
             lookup = self._lookup(found)
             for description in found.description_ids():
                 lookup(description)
-        self.records()
+            found.check_chain()
+            hashes = {row.id: row.hash for row in found.records()} if wanted else {}
+            for number, digest in wanted:
+                if hashes.get(number) != digest:
+                    raise LedgerError(
+                        f"ledger={self.address} was changed, record {number} is not the one of which the mark was "
+                        "given: restore it from a copy."
+                    )
+
+        self._store.read(verified)
+
+    def _same(self, budget: Guarantee, adaptive: bool) -> None:
+        if (budget, adaptive) != (self.budget, self.adaptive):
+            raise LedgerError(f"ledger={self.address} was replaced by another one: open it again.")
+
+    def read(self, action: Callable[[Tables], _T]) -> _T:
+        """What an action finds in a consistent view of the ledger's tables."""
+        return self._store.read(action)
 
     def is_kept_in(self, path: Path) -> bool:
         """Whether this is the path of the ledger's own file or journal, which nothing else may be written to."""
         return self._store.is_of(path)
 
-    def _worst(self, found: Tables, totals: total.Totals, together: int) -> list[Composition]:
+    def _worst(
+        self, found: Tables, totals: total.Totals, together: int, lookup: Callable[[int], Composition]
+    ) -> list[Composition]:
         try:
-            return total.worst_compositions(totals, together, self._lookup(found))
+            return total.worst_compositions(totals, together, lookup)
         except InvalidInput as error:  # each spend was composed before it was recorded, so this is none
             raise LedgerError(f"{found.ledger} cannot be composed ({error}): restore it from a copy.") from None
 
@@ -262,36 +383,14 @@ class Ledger(Plotted):
         return lookup
 
 
+def _or_planned(planned: Composition, lookup: Callable[[int], Composition], description: int) -> Composition:
+    return planned if description == 0 else lookup(description)
+
+
 @functools.lru_cache(maxsize=4096)
 def _parsed(json: str) -> Composition:
     return Composition.from_json(json)
 
 
-def _stated(epsilon: float | None, delta: float | None, neighbours: Neighbours | str | None) -> dict[str, object]:
-    """What the caller says of the budget, checked."""
-    stated: dict[str, object] = {}
-    if epsilon is not None:
-        stated["epsilon"] = validation.epsilon(epsilon)
-    if delta is not None:
-        stated["delta"] = 0.0 if validation.delta_or_zero(delta) == 0.0 else validation.delta(delta)
-    if neighbours is not None:
-        stated["neighbours"] = Neighbours.of(neighbours).value
-    return stated
-
-
-def _partition(value: str | None) -> str:
-    if value is None:
-        return total.EVERYWHERE
-    if value == "":
-        raise InvalidInput("partition='' names nobody: pass a key such as 'north', or None for everybody.")
-    return _text("partition", value)
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name}={value!r} is not text: pass a str.")
-    if len(value) > _MOST_TEXT:
-        raise InvalidInput(f"{name}={value[:20]!r}... has {len(value)} letters: pass at most {_MOST_TEXT}.")
-    if not validation.is_unicode(value):
-        raise InvalidInput(f"{name}={value!r} has letters that cannot be stored: pass text without them.")
-    return value
+def _receipt(row: RecordRow, *, again: bool = False) -> Receipt:
+    return Receipt(row.id, row.time, row.hash.hex(), again)
