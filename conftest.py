@@ -40,8 +40,8 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
         *(
             f"src/lessnoise/learn/{name}.py"
             for name in (
-                *("batch", "gradients", "loader", "opacus_accountant"),
-                *("optimizer", "privacy_engine", "watch"),
+                *("batch", "comparison", "ghost", "gradients", "loader", "opacus_accountant"),
+                *("optimizer", "privacy_engine", "processes", "watch", "across/loader", "across/optimizer"),
             )
         ),
         *(f"src/lessnoise_paper/training/{name}.py" for name in ("networks", "trainer", "features", "strong")),
@@ -60,6 +60,8 @@ LONG = {
     "tests/lessnoise/planning/test_plan.py::test_the_scale_is_proved_and_within_a_thousandth[laplace-365]",
     "tests/lessnoise/planning/test_plan.py::test_the_scale_is_proved_and_within_a_thousandth[l2-365]",
     "tests/lessnoise/planning/test_plan.py::test_the_scale_is_proved_and_within_a_thousandth[laplace-10000]",
+    "tests/lessnoise/ledger/test_server.py::test_races_and_kills[server-kill-2]",
+    "tests/lessnoise/ledger/test_server.py::test_races_and_kills[team-kill-5]",
     "tests/lessnoise/mechanism/counts/test_dawa.py::test_an_attack_on_the_whole_release[dpcomp-True-12000]",
     "tests/lessnoise/mechanism/counts/test_dawa.py::"
     "test_published_noise_tells_neighbours_apart_by_more_than_it_claims[2.0-1.05]",

@@ -10,12 +10,13 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lessnoise.errors import InvalidInput
+from lessnoise.errors import InvalidInput, MissingExtra
 from lessnoise.harmless import shown
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ SMALLEST_DELTA = 1e-200
 WHOLE = 2**53
 """Every whole number up to this one is a float64, and not every one beyond."""
 _FORM = "pass rows of equal length, or a NumPy array."
+
+
+def require(module: str, extra: str) -> Any:  # noqa: ANN401
+    """Import an optional module, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.split(".")[0]
+        raise MissingExtra(f"{package} is not installed: run pip install 'lessnoise[{extra}]'.") from None
 
 
 def number(name: str, value: object, towards: float | None = None) -> float:

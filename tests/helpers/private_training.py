@@ -7,6 +7,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from lessnoise import learn
 from lessnoise.learn.batch import tagged
+from lessnoise.learn.loader import Place
 
 RECORDS = 40
 
@@ -43,7 +44,9 @@ def private_of(
 
 def drawn(private, *tensors):
     """These records, as if the loader had drawn them."""
-    return tagged(tensors, f"{private.data_loader.collate_fn.name}{len(tensors[0])}", len(tensors[0]))
+    token = f"{private.data_loader.collate_fn.name}{len(tensors[0])}"
+    private.data_loader.places[token] = Place(None, last=True)
+    return tagged(tensors, token, len(tensors[0]))
 
 
 def one_step(private, batch, prepare=lambda inputs: inputs, finish=lambda outputs: outputs):

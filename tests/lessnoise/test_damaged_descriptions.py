@@ -16,6 +16,7 @@ import pytest
 import lessnoise as ln
 from lessnoise import Request, changes, strategy, workload
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix
+from lessnoise.learn import AcrossPlan, Banded, BandedInverse
 from lessnoise.learn.plan import TrainingPlan, gaussian
 from lessnoise.mechanism import law as laws
 from lessnoise.mechanism.catalogue import CATALOGUE
@@ -190,6 +191,14 @@ def examples():
         for one in answers
     ]
     described.append((design_of(shells), "Design", shells.design.to_dict()))
+    described += [
+        (
+            AcrossPlan.from_dict,
+            made.kind,
+            AcrossPlan(made, 2.0, 1.0, 5, 6, 12, 100, target=ln.Guarantee(1, 0.1)).to_dict(),
+        )
+        for made in (BandedInverse((1.0, -0.5, -0.125)), Banded((1.0, 0.5)))
+    ]
     described.append((Axis.from_dict, "Axis of keys", Axis("Base", keys=["a", "b"]).to_dict()))
     described.append((Axis.from_dict, "Axis of edges", Axis("Lat", edges=[0.0, 1.0, 3.0]).to_dict()))
     return [(reader, name, json.loads(json.dumps(values))) for reader, name, values in described]
@@ -202,9 +211,9 @@ NAMES = [f"{reader.__qualname__}: {name}" for reader, name, _ in EXAMPLES]
 def use(found):
     """What one does with a description that was read: each step works, or says one sentence."""
     steps = []
-    if isinstance(found, (ln.Mechanism, ln.Composition, TrainingPlan)):
+    if isinstance(found, (ln.Mechanism, ln.Composition, TrainingPlan, AcrossPlan)):
         steps += [lambda: found.delta(1), lambda: found.epsilon(1e-6)]
-    if isinstance(found, (ln.Mechanism, TrainingPlan)):
+    if isinstance(found, (ln.Mechanism, TrainingPlan, AcrossPlan)):
         steps += [lambda: found.check()]
     if isinstance(found, ln.Mechanism):
         steps += [lambda: found.expected_loss, lambda: found.loss_quantile(0.9), lambda: str(found.check())]

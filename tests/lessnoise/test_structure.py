@@ -10,6 +10,8 @@ HEAVY = {  # modules that scikit-learn, PyTorch or the compiler come with, and w
     ("lessnoise.pca", "lessnoise.pca.estimators"),
     ("lessnoise.pca", "lessnoise.pca.regression"),
     ("lessnoise.noise.compiled", "lessnoise.noise.warm"),
+    ("lessnoise.noise.device.engine", "lessnoise.noise.device.kernels"),
+    ("lessnoise.noise.device.selftest", "lessnoise.noise.device.kernels"),
 }
 
 

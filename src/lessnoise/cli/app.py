@@ -58,7 +58,7 @@ def main(
 
 for command in (audit, check, claims, explore, frontier, histogram, plan, query, release, selftest, verify):
     app.command()(command)
-app.add_typer(ledger, name="ledger", help="A budget that many releases share, in one file.")
+app.add_typer(ledger, name="ledger", help="A budget that many releases share, in a file or on a server.")
 app.add_typer(stream, name="stream", help="Running totals, one value a period, private over all periods together.")
 
 

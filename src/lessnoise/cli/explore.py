@@ -10,7 +10,7 @@ import typer
 from lessnoise import files
 from lessnoise.cli.options import AsJson, Force
 from lessnoise.cli.output import console, tell
-from lessnoise.explorer import ExplorerServer, page
+from lessnoise.explorer import ExplorerServer, LocalServer, page
 
 
 def explore(
@@ -33,13 +33,18 @@ def explore(
         tell(json, {"wrote": str(out)}, f"wrote {out}")
         return
     with ExplorerServer(port) as server:
-        try:
-            tell(json, {"address": server.address}, f"The explorer is at {server.address} (Ctrl-C ends it).")
-            if browser:
-                import webbrowser
+        serve_until_interrupted(server, "The explorer", browser, json)
 
-                webbrowser.open(server.address)
-            server.serve_forever()
-        except KeyboardInterrupt:
-            if not json:
-                console().print("\nThe explorer has ended.")
+
+def serve_until_interrupted(server: LocalServer, name: str, browser: bool, json: bool) -> None:
+    """Say where the page is, open it, and serve it until Ctrl-C."""
+    try:
+        tell(json, {"address": server.address}, f"{name} is at {server.address} (Ctrl-C ends it).")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        server.serve_forever()
+    except KeyboardInterrupt:
+        if not json:
+            console().print(f"\n{name} has ended.")

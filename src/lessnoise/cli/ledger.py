@@ -1,54 +1,85 @@
-"""``lessnoise ledger``: create a budget, see how it was spent, record what was released elsewhere, export it."""
+"""``lessnoise ledger``: create a budget, see how it was spent, record what is released elsewhere, check and move it."""
 
 from __future__ import annotations
 
+import datetime
 import json as json_format
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from lessnoise.cli.entry import collected_warnings, reporting
-from lessnoise.cli.options import AsJson, Force, MechanismName, NeighboursOption, takes_request
-from lessnoise.cli.output import console, literal, print_facts, print_json, tell
+from lessnoise.cli.explore import serve_until_interrupted
+from lessnoise.cli.options import AsJson, Force, FromPlan, MechanismName, NeighboursOption, takes_request
+from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, tell
 from lessnoise.cli.schedule import read_plan
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput, LedgerError
+from lessnoise.explorer import LedgerServer
 from lessnoise.files import check_free, write_together
 from lessnoise.guarantees import Neighbours
-from lessnoise.ledger import Ledger, check_picture_format, draw_spending, history, spending_lines, words_of
+from lessnoise.ledger import (
+    Ledger,
+    Record,
+    check_picture_format,
+    draw_spending,
+    export_ledger,
+    history,
+    import_ledger,
+    is_on_server,
+    migrate_ledgers,
+    parse_address,
+    roles_script,
+    spending_lines,
+    words_of,
+)
 from lessnoise.mechanism import Request, find_mechanism
 from lessnoise.text import down
+from lessnoise.validation import json_object
 
-LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="File of the ledger.", show_default=False)]
+LedgerPlace = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER", help="File of the ledger, or postgresql://host/database?ledger=NAME.", show_default=False
+    ),
+]
+Roles = Annotated[list[str] | None, typer.Option(help="A role of the server; may be repeated.")]
+
+RecordKey = Annotated[
+    str | None, typer.Option("--key", help="Name of this one command: a second time with it changes nothing.")
+]
 
 ledger = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 @ledger.command()
 def create(
-    path: LedgerFile,
+    path: LedgerPlace,
     epsilon: Annotated[float, typer.Option(help="Total epsilon.")],
     delta: Annotated[float, typer.Option(help="Total delta; 0 for pure privacy.")],
     neighbours: NeighboursOption = "add/remove",
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Noise may be chosen by earlier answers: Gaussian or pure releases only.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Create a ledger with a budget. An existing file is never touched.
+    """Create a ledger with a budget. An existing file or ledger is never touched.
 
     Example: [bold]lessnoise ledger create city.ledger --epsilon 1 --delta 1e-6[/bold]
     """
-    if path.exists():
-        raise InvalidInput(f"ledger={path} exists already: choose another name.")
-    ledger = Ledger.open(path, epsilon=epsilon, delta=delta, neighbours=neighbours)
-    values = {"ledger": str(path), "budget": ledger.budget.to_dict()}
-    tell(json, values, f"created {path} with a budget of {ledger.budget}")
+    ledger = Ledger.create(path, epsilon=epsilon, delta=delta, neighbours=neighbours, adaptive=adaptive)
+    values = {"ledger": ledger.address, "budget": ledger.budget.to_dict(), "adaptive": ledger.adaptive}
+    tell(json, values, f"created {ledger.address} with a budget of {ledger.budget}")
 
 
 @ledger.command()
 def show(
-    path: LedgerFile,
+    path: LedgerPlace,
     points: Annotated[int, typer.Option(min=1, max=1000, help="Moments at which the total is computed.")] = 16,
+    latest: Annotated[int, typer.Option(min=0, help="Newest records to list, with who and when.")] = 10,
     plot: Annotated[Path | None, typer.Option(help="Draw the spending to this .png, .svg or .pdf file.")] = None,
     force: Force = False,
     json: AsJson = False,
@@ -71,8 +102,11 @@ def show(
     if json:
         print_json(
             {
-                "ledger": str(path),
+                "ledger": ledger.address,
                 "budget": ledger.budget.to_dict(),
+                "adaptive": ledger.adaptive,
+                "promise": ledger.promise(),
+                "mark": ledger.mark(),
                 "records": len(records),
                 "partitions": partitions,
                 "spent_epsilon": spent.to_dict(),
@@ -80,6 +114,7 @@ def show(
                 "remaining_epsilon": remaining,
                 "plans": [plan.to_dict() for plan in plans],
                 "history": [moment.to_dict() for moment in moments],
+                "latest": [_listed(record) for record in records[-latest:]] if latest else [],
             }
         )
         return
@@ -93,11 +128,15 @@ def show(
             ("", f"delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}"),
             *(("plan", literal(line)) for line in words_of(plans)),
             ("remaining", f"{down(remaining, 4)} of epsilon, at the least"),
+            ("holds if", ledger.promise()),
+            *([("mark", ledger.mark())] if records or plans else []),
         ]
     )
     out = console()
     for line in spending_lines(moments, ledger.budget):
         out.print(line, soft_wrap=True)
+    if records and latest:
+        out.print(_record_table(records[-latest:]))
     if plot is not None:
         out.print(f"wrote {plot}", soft_wrap=True, markup=False)
 
@@ -105,13 +144,17 @@ def show(
 @ledger.command()
 @takes_request("neighbours")
 def spend(
-    path: LedgerFile,
+    path: LedgerPlace,
     mechanism: MechanismName,
     request: Callable[..., Request],
     count: Annotated[int, typer.Option(help="How many such releases, as one record.")] = 1,
     rate: Annotated[float, typer.Option(help="Each on a Poisson sample of the individuals at this rate.")] = 1.0,
     partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
     note: Annotated[str, typer.Option(help="A remark to keep with the record.")] = "",
+    key: Annotated[
+        str | None, typer.Option(help="Name of this one release: a second spend with it costs nothing.")
+    ] = None,
+    plan: FromPlan = None,
     json: AsJson = False,
 ) -> None:
     """Record a release that is made elsewhere. Do this before the release; exit code 2 if the budget forbids it.
@@ -122,23 +165,53 @@ def spend(
     ledger = Ledger.open(path)
     with collected_warnings():  # and not told: what is recorded is the noise, not its claim
         built = find_mechanism(mechanism).build(request(neighbours=ledger.budget.neighbours))
-    receipt = ledger.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note)
-    with reporting(f"recorded as number {receipt.id} of ledger={path}"):
+    payer = ledger if plan is None else ledger.plan(plan)
+    receipt = payer.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note, key=key)
+    with reporting(f"recorded as number {receipt.id} of ledger={ledger.address}"):
         try:
             remaining = ledger.remaining()
         except LedgerError:  # it is recorded all the same, and that must be said
             remaining = None
         known = None if remaining is None else f"{down(remaining, 4)} of epsilon left, at the least"
-        values = {"record": receipt.id, "time": receipt.time, "remaining_epsilon": remaining}
-        tell(json, values, f"recorded as number {receipt.id}; {known or 'what is left is not known'}")
+        values = {
+            "record": receipt.id,
+            "time": receipt.time,
+            "mark": receipt.mark,
+            "again": receipt.again,
+            "remaining_epsilon": remaining,
+        }
+        done = "was recorded before, under this key, as" if receipt.again else "recorded as"
+        tell(json, values, f"{done} number {receipt.id}; {known or 'what is left is not known'}")
+
+
+@ledger.command()
+def verify(
+    path: LedgerPlace,
+    mark: Annotated[
+        list[str] | None, typer.Option(metavar="NUMBER:HASH", help="From a receipt or show; may be repeated.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Check every record and that the hashes of the history fit together; exit code 2 if it was changed.
+
+    Whoever can write the ledger can compute all hashes anew. A mark that was kept elsewhere shows that, too.
+
+    Example: [bold]lessnoise ledger verify city.ledger[/bold]
+    """
+    ledger = Ledger.open(path)
+    ledger.verify(*(mark or []))
+    values = {"ledger": ledger.address, "records": ledger.count(), "mark": ledger.mark()}
+    kept = f", and so do {len(mark)} marks" if mark else ""
+    tell(json, values, f"{values['records']} records fit together{kept}; mark to keep: {values['mark'] or 'none yet'}")
 
 
 @ledger.command()
 def reserve(
-    path: LedgerFile,
+    path: LedgerPlace,
     plan: Annotated[Path, typer.Argument(metavar="PLAN.json", help="What lessnoise plan --out wrote.")],
     name: Annotated[str, typer.Option(help="A name for the plan in this ledger.")],
     partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
+    key: RecordKey = None,
     json: AsJson = False,
 ) -> None:
     """Hold a plan: its releases are promised their share. Exit code 2 if it does not fit, and nothing is changed.
@@ -147,57 +220,142 @@ def reserve(
     """
     ledger = Ledger.open(path)
     planned = read_plan(plan)
-    ledger.reserve(planned, name=name, partition=partition)
-    values = {"ledger": str(path), "plan": name, "releases": planned.times}
-    tell(json, values, f"reserved {planned.times} releases as {name}")
+    receipt = ledger.reserve(planned, name=name, partition=partition, key=key)
+    values = {
+        "ledger": ledger.address,
+        "plan": name,
+        "releases": planned.times,
+        "mark": receipt.mark,
+        "again": receipt.again,
+    }
+    done = "were reserved before, under this key, as" if receipt.again else "are reserved as"
+    tell(json, values, f"{planned.times} releases {done} {name}; mark to keep: {receipt.mark}")
 
 
 @ledger.command()
 def cancel(
-    path: LedgerFile,
+    path: LedgerPlace,
     name: Annotated[str, typer.Argument(help="The name of the plan.", show_default=False)],
+    key: RecordKey = None,
     json: AsJson = False,
 ) -> None:
     """Free what is not used of a plan. What was released stays spent.
 
     Example: [bold]lessnoise ledger cancel city.ledger monthly[/bold]
     """
-    freed = Ledger.open(path).cancel(name)
-    tell(json, {"ledger": str(path), "plan": name, "freed": freed}, f"freed {freed} releases of {name}")
+    ledger = Ledger.open(path)
+    freed = ledger.cancel(name, key=key)
+    tell(json, {"ledger": ledger.address, "plan": name, "freed": freed}, f"freed {freed} releases of {name}")
 
 
 @ledger.command()
 def export(
-    path: LedgerFile,
+    path: LedgerPlace,
     target: Annotated[Path | None, typer.Argument(metavar="[OUT.json]", help="File to write; else the screen.")] = None,
+    close: Annotated[bool, typer.Option("--close", help="Let the ledger take no more spends, for ever.")] = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write the budget and every record with its full description, as JSON.
 
+    With --close the ledger can go on elsewhere, by lessnoise ledger import.
+
     Example: [bold]lessnoise ledger export city.ledger records.json[/bold]
     """
     ledger = Ledger.open(path)
     _check_target(target, ledger, force)
-    records = [
-        {
-            "id": record.id,
-            "time": record.time,
-            "partition": record.partition,
-            "note": record.note,
-            "release": record.composition.to_dict(),
-        }
-        for record in ledger.records()
-    ]
-    plans = [plan.to_dict() for plan in ledger.plans()]
-    values = {"budget": ledger.budget.to_dict(), "records": records, **({"plans": plans} if plans else {})}
+    if close:
+        ledger.close("exported")
+    values = export_ledger(ledger)
     if target is None:
         print_json(values)
         return
     text = json_format.dumps(values, indent=2) + "\n"
     write_together({target: lambda file: file.write(text.encode())}, force)
-    about = {"ledger": str(path), "records": len(records), "file": str(target)}
-    tell(json, about, f"wrote {len(records)} records to {target}")
+    about = {"ledger": ledger.address, "records": len(values["records"]), "file": str(target)}
+    tell(json, about, f"wrote {len(values['records'])} records to {target}")
+
+
+@ledger.command(name="import")
+def import_(
+    source: Annotated[Path, typer.Argument(metavar="IN.json", help="What export wrote.", show_default=False)],
+    path: LedgerPlace,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="The exported one was not closed, and is never used again.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Create a ledger from an exported one, with its whole history; every hash is checked.
+
+    Example: [bold]lessnoise ledger import records.json "postgresql://db/city?ledger=city"[/bold]
+    """
+    made = import_ledger(json_object(source.read_text(encoding="utf-8", errors="replace"), "records"), path, copy=copy)
+    values = {"ledger": made.address, "records": made.count(), "mark": made.mark()}
+    tell(json, values, f"created {made.address} with {values['records']} records")
+
+
+@ledger.command()
+def roles(path: LedgerPlace, read: Roles = None, spend: Roles = None, create: Roles = None) -> None:
+    """Print SQL that lets roles of a server read a ledger, spend from it or create ledgers; the server is not asked.
+
+    Example: [bold]lessnoise ledger roles "postgresql://db/city?ledger=city" --spend ada --read bob | psql city[/bold]
+    """
+    if not is_on_server(path):
+        raise InvalidInput(f"ledger={path} is a file, which has no roles: set its permissions.")
+    typer.echo(
+        roles_script(parse_address(path).ledger, read=read or (), spend=spend or (), create=create or ()), nl=False
+    )
+
+
+@ledger.command()
+def migrate(path: LedgerPlace, json: AsJson = False) -> None:
+    """Bring the tables of a server to the version of this lessnoise, for all its ledgers; a file needs no command.
+
+    Example: [bold]lessnoise ledger migrate "postgresql://db/city?ledger=city"[/bold]
+    """
+    migrate_ledgers(path)
+    address = Ledger.open(path).address
+    tell(json, {"ledger": address}, f"the tables of {address} are those of this version")
+
+
+@ledger.command()
+def serve(
+    path: LedgerPlace,
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    json: AsJson = False,
+) -> None:
+    """Show the history, what is left and what a release would cost: a page on this machine alone, until Ctrl-C.
+
+    The page only reads: nothing can be spent from it.
+
+    Example: [bold]lessnoise ledger serve city.ledger[/bold]
+    """
+    with LedgerServer(Ledger.open(path), port) as server:
+        serve_until_interrupted(server, "The ledger", browser, json)
+
+
+def _listed(record: Record) -> dict[str, object]:
+    return {
+        "id": record.id,
+        "time": record.time,
+        "who": record.who,
+        "mechanism": record.mechanisms,
+        "partition": record.partition,
+        "note": record.note,
+        "plan": record.plan,
+        "hash": record.hash,
+    }
+
+
+def _record_table(records: Sequence[Record]) -> Table:
+    """Who spent what, and when."""
+    table = new_table("", ["number", "when", "who", "mechanism", "partition", "note"])
+    for record in records:
+        when = datetime.datetime.fromtimestamp(record.time).strftime("%Y-%m-%d %H:%M:%S")
+        cells = (str(record.id), when, record.who, record.mechanisms, record.partition or "", record.note)
+        table.add_row(*(literal(" ".join(cell.split())[:60]) for cell in cells))
+    return table
 
 
 def _check_target(target: Path | None, ledger: Ledger, force: bool) -> None:

@@ -17,6 +17,7 @@ from lessnoise.changes import parse
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
+from lessnoise.ledger import is_on_server
 from lessnoise.mechanism import BEST, CATALOGUE, Request
 from lessnoise.release import Signer
 
@@ -72,11 +73,15 @@ MechanismOrBest = Annotated[
 # Where from and where to.
 
 LedgerOption = Annotated[
-    Path | None,
-    typer.Option("--ledger", metavar="FILE", help="Pay from this ledger; nothing is drawn if it does not fit."),
+    str | None,
+    typer.Option("--ledger", metavar="LEDGER", help="Pay from this ledger; nothing is drawn if it does not fit."),
 ]
 Partition = Annotated[
     str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals that the release concerns.")
+]
+FromPlan = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="NAME", help="Take it from this plan that the ledger holds: it must match."),
 ]
 UnsafeSeed = Annotated[
     int | None, typer.Option("--seed", help="For experiments only: a reproducible release is NOT private.")
@@ -94,9 +99,9 @@ def signer_of(key: Path | None) -> Signer | None:
     return None if key is None else Signer.read(key)
 
 
-def ledger_files(ledger: Path | None) -> dict[str, Path]:
-    """What an output must not replace: the ledger, and what the system keeps beside it while somebody writes."""
-    endings = () if ledger is None else ("", "-journal", "-wal", "-shm")
+def ledger_files(ledger: str | None) -> dict[str, Path]:
+    """What an output must not replace: the ledger's file, and what is kept beside it while somebody writes."""
+    endings = () if ledger is None or is_on_server(ledger) else ("", "-journal", "-wal", "-shm")
     return {f"ledger{ending}": Path(f"{ledger}{ending}") for ending in endings}
 
 

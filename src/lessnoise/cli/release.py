@@ -14,6 +14,7 @@ from lessnoise.cli.entry import collected_warnings, orderly, paid_words, reporti
 from lessnoise.cli.options import (
     AsJson,
     Force,
+    FromPlan,
     LedgerOption,
     MechanismOrBest,
     Partition,
@@ -25,7 +26,9 @@ from lessnoise.cli.options import (
     takes_request,
 )
 from lessnoise.cli.output import console, literal, print_facts, print_json, progress_bar
+from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart, check_free, write_together, writer
+from lessnoise.harmless import shown
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism import BEST, Request, changes_words, choose_mechanism, least_noise
 from lessnoise.release import certificate_path, check_writable, open_array, release_file
@@ -44,6 +47,7 @@ def release(
     request: Callable[..., Request],
     mechanism: MechanismOrBest = "best",
     ledger: LedgerOption = None,
+    plan: FromPlan = None,
     partition: Partition = None,
     seed: UnsafeSeed = None,
     bound_proof: Annotated[
@@ -62,7 +66,11 @@ def release(
     check_writable(target, force)
     check_free((proof,) if bound_proof else (), force)
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
+    if plan is not None and ledger is None:
+        raise InvalidInput(f"plan={shown(plan)} needs a ledger that holds it: pass --ledger.")
     budget = None if ledger is None else Ledger.open(ledger)
+    if budget is not None and plan is not None:
+        budget = budget.plan(plan)
     with (
         open_array(source) as array,
         orderly(),

@@ -12,11 +12,15 @@ from lessnoise.audit import compare_curves, curves_summary
 from lessnoise.cli.entry import EXIT_FAILED_CLAIM
 from lessnoise.cli.options import AsJson
 from lessnoise.cli.output import console, new_table, print_json, progress_bar
-from lessnoise.noise import run_selftest
+from lessnoise.noise import run_device_selftest, run_selftest
 
 
 def selftest(
     seconds: Annotated[float, typer.Option(help="Time for the long test, of moments and tails.", min=0.1)] = 6.0,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Test the engine of a device of PyTorch, such as cuda: cipher, arithmetic, bits, laws."),
+    ] = None,
     curves: Annotated[
         bool, typer.Option("--curves", help="Compare curves with the verifier's instead, on random mechanisms.")
     ] = False,
@@ -25,6 +29,8 @@ def selftest(
     json: AsJson = False,
 ) -> None:
     """Test the live noise generator: moments, tails, independence, grid. Exit code 0: passed; 1: a test failed.
+
+    With --device cuda, the noise that a GPU draws is tested, and compared bit by bit with the CPU's.
 
     With --curves, the privacy curves are compared with enclosures by ball arithmetic.
 
@@ -37,7 +43,15 @@ def selftest(
 
     start = time.perf_counter()
     with Console(stderr=True).status("starting") as status:
-        checks = run_selftest(seconds, progress=lambda stage: status.update(f"testing: {stage}"))
+
+        def tell(stage: str) -> None:
+            status.update(f"testing: {stage}")
+
+        checks = (
+            run_selftest(seconds, progress=tell)
+            if device is None
+            else run_device_selftest(device, seconds, progress=tell)
+        )
     elapsed = time.perf_counter() - start
     passed = all(check.passed for check in checks)
     if json:

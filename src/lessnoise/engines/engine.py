@@ -13,9 +13,10 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._later import offers
-from lessnoise.errors import EngineFailed, InvalidInput, LessnoiseError, MissingExtra
+from lessnoise.errors import EngineFailed, InvalidInput, LessnoiseError
 from lessnoise.guarantees import Neighbours
 from lessnoise.query import INTEGER, NOTHING, NUMBER, ROW, TEXT, Presence, Unit, unknown_column, wrong_kind
+from lessnoise.validation import require as require  # for the engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,15 +109,6 @@ def _refuse_empty_columns(present: IntArray, query: Query) -> None:
 
 class Unreadable(Exception):
     """Why data cannot be read, in words that quote no value of it. Text, so that it survives a worker process."""
-
-
-def require(module: str, extra: str) -> Any:  # noqa: ANN401
-    """Import an optional module, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        package = module.split(".")[0]
-        raise MissingExtra(f"{package} is not installed: run pip install 'lessnoise[{extra}]'.") from None
 
 
 def wanted(query: Query, unit: Unit) -> tuple[str, ...]:

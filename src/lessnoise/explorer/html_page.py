@@ -70,7 +70,12 @@ def fragment(*, heading: int = 3, endpoint: str = "") -> str:
     }
     for name, piece in pieces.items():
         body = body.replace(f"@{name}@", piece)
-    return f"<style>\n{_text('explorer.css')}{_colours()}</style>\n{body}<script>\n{program()}</script>\n"
+    return f"<style>\n{style()}{_colours()}</style>\n{body}<script>\n{program()}</script>\n"
+
+
+def style() -> str:
+    """The rules by which the explorer looks as it does, for pages that shall look the same."""
+    return _text("explorer.css")
 
 
 def page(*, endpoint: str = "") -> str:

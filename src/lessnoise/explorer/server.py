@@ -1,4 +1,4 @@
-"""A small local server: the explorer's page and the library's answers, for this machine alone."""
+"""Small servers for this machine alone: the explorer's page and the library's answers, or any other pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from lessnoise import validation
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Answer = Callable[[Request], dict[str, Any]]
 
 ADDRESS = "127.0.0.1"
+HTML = "text/html; charset=utf-8"
 _ANSWERS: dict[str, Answer] = {"/mechanisms": mechanisms, "/curve": least_noise_curve}
 _BUSY = (
     b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
@@ -44,13 +45,22 @@ _LONGEST_WAIT = 30.0  # seconds for one's turn
 _LONGEST_HEAD = 16_384  # bytes of a request
 
 
-class ExplorerServer(ThreadingHTTPServer):
+class Reply(NamedTuple):
+    """What is at an address: its kind, and what makes it; what is quick need not wait for its turn."""
+
+    kind: str
+    make: Callable[[], bytes]
+    quick: bool = False
+
+
+class LocalServer(ThreadingHTTPServer):
     """Listens on this machine only; questions are computed one after another.
 
     At most 32 connections are served at a time. Whoever has not sent a whole request after 10 seconds is cut off, and
     earlier if others need the place.
     """
 
+    places = "/"  # what there is to ask for, in words
     daemon_threads = True
     request_queue_size = 64
 
@@ -67,6 +77,10 @@ class ExplorerServer(ThreadingHTTPServer):
         self.turn = threading.Lock()
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # until when the request must have arrived, oldest first
+
+    def find(self, path: str, query: str) -> Reply | None:
+        """What is at a path; None if there is nothing."""
+        raise NotImplementedError
 
     @property
     def address(self) -> str:
@@ -126,6 +140,25 @@ class ExplorerServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+class ExplorerServer(LocalServer):
+    """The explorer's page, and what the library answers it."""
+
+    places = "/, /mechanisms or /curve"
+
+    def find(self, path: str, query: str) -> Reply | None:
+        """The page or an answer."""
+        if path == "/":
+            return Reply(HTML, lambda: page(endpoint="/").encode(), quick=True)
+        if path not in _ANSWERS:
+            return None
+
+        def answer() -> bytes:
+            request = read_request(parse_qs(query, keep_blank_values=True, max_num_fields=20))
+            return json.dumps(_ANSWERS[path](request), allow_nan=False).encode()
+
+        return Reply("application/json", answer)
+
+
 def _hang_up(connection: socket.socket) -> None:
     """Wakes the thread that reads from it, which then ends."""
     with contextlib.suppress(OSError):
@@ -144,7 +177,7 @@ class _Head(io.BufferedReader):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: ExplorerServer
+    server: LocalServer
     server_version = "lessnoise"
     sys_version = ""
     timeout = _PATIENCE
@@ -173,12 +206,13 @@ class _Handler(BaseHTTPRequestHandler):
             )
             return
         place = urlsplit(self.path)
-        if place.path == "/":
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", page(endpoint="/").encode())
-        elif place.path in _ANSWERS:
-            self._answer(_ANSWERS[place.path], place.query)
+        reply = self.server.find(place.path, place.query)
+        if reply is None:
+            self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing here: ask for {self.server.places}.")
+        elif reply.quick:
+            self._send(HTTPStatus.OK, reply.kind, reply.make())
         else:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here: ask for /, /mechanisms or /curve.")
+            self._answer(reply)
 
     def _is_own_page(self) -> bool:
         """Not a foreign name that was made to point here (DNS rebinding), nor another site's page."""
@@ -191,16 +225,15 @@ class _Handler(BaseHTTPRequestHandler):
             and self.headers.get("Origin") in origins
         )
 
-    def _answer(self, compute: Answer, query: str) -> None:
+    def _answer(self, reply: Reply) -> None:
         try:
-            request = read_request(parse_qs(query, keep_blank_values=True, max_num_fields=20))
             if not self.server.turn.acquire(timeout=_LONGEST_WAIT):
                 self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "other questions are being computed: ask again later.")
                 return
             try:
                 if self._is_abandoned():
                     return
-                answer = compute(request)
+                made = reply.make()
             finally:
                 self.server.turn.release()
         except LessnoiseError as error:
@@ -208,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (ValueError, ArithmeticError, MemoryError):
             self._refuse(HTTPStatus.BAD_REQUEST, "this setting cannot be computed: choose a less extreme one.")
         else:
-            self._send(HTTPStatus.OK, "application/json", json.dumps(answer, allow_nan=False).encode())
+            self._send(HTTPStatus.OK, reply.kind, made)
 
     def _is_abandoned(self) -> bool:
         """The page has asked something newer meanwhile and closed this connection."""
@@ -219,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
         """What HTTP itself refuses (a method, a malformed or overlong request), in one sentence."""
         status = HTTPStatus(code)
         self.close_connection, self.request_version = True, self.protocol_version
-        self._refuse(status, f"{status.phrase}: ask for /, /mechanisms or /curve by a plain GET.")
+        self._refuse(status, f"{status.phrase}: ask for {self.server.places} by a plain GET.")
 
     def _refuse(self, status: HTTPStatus, sentence: str) -> None:
         self._send(status, "application/json", json.dumps({"error": sentence}).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from opacus.accountants.accountant import IAccountant
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lessnoise.guarantees import Bracket
-    from lessnoise.learn.plan import TrainingPlan
+    from lessnoise.learn.across import AcrossPlan
+    from lessnoise.learn.plan import Accounted, TrainingPlan
 
 SCHEMA = 1
 
@@ -25,12 +27,13 @@ SCHEMA = 1
 class ExactAccountant(IAccountant):
     """What a training has cost so far. ``str()`` of it is one line to print after each epoch."""
 
-    def __init__(self, plan: TrainingPlan, *, delta: float | None, private: bool, randomness: str) -> None:
+    def __init__(self, plan: TrainingPlan | AcrossPlan, *, delta: float | None, private: bool, randomness: str) -> None:
         self.plan = plan
         self.taken = 0
         self.private = private
         self.randomness = randomness
         self._delta = delta
+        self._process = os.getpid()
         self.history: list[tuple[float, float, int]] = []  # Opacus's own format, for its tools
 
     def __str__(self) -> str:
@@ -90,6 +93,11 @@ class ExactAccountant(IAccountant):
 
     def check_room(self) -> None:
         """Refuse a step that was neither planned nor calibrated nor paid for, before its noise is drawn."""
+        if os.getpid() != self._process:
+            raise InvalidInput(
+                f"process={os.getpid()} was forked from the training of process={self._process}: both would take the "
+                "steps that were paid for once, so go on there, or call make_private here."
+            )
         if self.taken >= self.plan.steps:
             raise InvalidInput(
                 f"steps={self.taken + 1} exceeds the {self.plan.steps} steps of this training: its noise was chosen "
@@ -113,12 +121,13 @@ class ExactAccountant(IAccountant):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a checkpoint; one of other settings is refused."""
+        self.plan.check_resume()
         taken, history, private = _checked(state_dict, self.plan)
         self.taken, self.history = taken, history
         self.private = self.private and private
 
 
-def _checked(state: Mapping[str, Any], plan: TrainingPlan) -> tuple[int, list[tuple[float, float, int]], bool]:
+def _checked(state: Mapping[str, Any], plan: Accounted) -> tuple[int, list[tuple[float, float, int]], bool]:
     if not isinstance(state, dict) or state.get("mechanism") != "lessnoise" or state.get("schema") != SCHEMA:
         found = state.get("mechanism") if isinstance(state, dict) else type(state).__name__
         raise InvalidInput(

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 
 from lessnoise.errors import InvalidInput
-from lessnoise.learn.gradients import clipped_sums, draw
-from lessnoise.mechanism import noise_form, prepare_noise
-from lessnoise.noise import KERNELS_LOADING, Integers, Stream, compiled_kernels
+from lessnoise.learn.ghost import by_parameter
+from lessnoise.learn.gradients import MOST_SUMMED, clipped_sums, draw
+from lessnoise.mechanism import device_form, noise_form, prepare_noise
+from lessnoise.noise import (
+    KERNELS_LOADING,
+    ChaChaStream,
+    Integers,
+    Stream,
+    compiled_kernels,
+    has_kernels,
+    prepare_noise_on_device,
+)
 
 if TYPE_CHECKING:
     from lessnoise.learn.loader import PoissonSampler
@@ -37,8 +48,8 @@ class MechanismOptimizer(DPOptimizer):
         self.sampler = sampler
         self.secure_noise = secure_noise
         self._noisy = False
-        self._signals: list[int] = []  # for each queued signal the Poisson sample that it is about
-        self._gathered: int | None = None  # the Poisson sample whose parts were summed by steps without noise
+        self._one_at_a_time = threading.Lock()
+        self._gathered = False  # whether parts of a Poisson sample were summed that await its last one
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
         sampler.on_start = self._start
         plan = accountant.plan
@@ -59,15 +70,20 @@ class MechanismOptimizer(DPOptimizer):
 
     def _start(self) -> None:
         """A new pass: forget the parts of a sample that an abandoned one has left behind."""
-        self._step_skip_queue.clear()
-        self._signals.clear()
-        self._gathered = None
+        self._gathered = False
         self.watch.restart()
 
     def signal_skip_step(self, do_skip: bool = True) -> None:
-        """Opacus's BatchMemoryManager announces a part of a Poisson sample."""
-        super().signal_skip_step(do_skip)
-        self._signals.append(self.sampler.issued)
+        """Opacus's BatchMemoryManager says only that there are parts, not which part a step is for."""
+        raise InvalidInput(
+            f"signal_skip_step(do_skip={do_skip}) is Opacus's way to split batches, which does not notice a part that "
+            "is left out or used twice: iterate over private.virtual(max_rows=...) instead."
+        )
+
+    @property
+    def accumulated_iterations(self) -> int:
+        """One batch a step, however many parts it has."""
+        return 1
 
     def clip_and_accumulate(self) -> None:
         """Refuse what was not accounted for; then clip, and add to the sum of the parts before."""
@@ -83,38 +99,45 @@ class MechanismOptimizer(DPOptimizer):
                 f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
                 f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
-        sample = self._signals[0] if self._signals else None
-        if self._gathered is not None and sample != self._gathered:
-            raise InvalidInput(
-                "signal_skip_step joined two batches in one step, in which a record may be twice: step on every batch."
-            )
-        if not torch.stack([p.isfinite().all().cpu() for p in self.params]).all():
-            raise InvalidInput(
-                "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
-                "smaller learning rate."
-            )
-        sums = clipped_sums(self.watch.gradients(self.params), self.max_grad_norm)
-        for p, total in zip(self.params, sums, strict=True):
-            p.summed_grad = total if self._gathered is None else p.summed_grad + total
-        self.watch.close()
-        if self._signals:
-            self._signals.pop(0)
-        self._gathered = sample if self._check_skip_next_step(pop_next=False) else None
+        finite = FiniteWeights(self.params)
+        with self._one_at_a_time:
+            gradients = self.watch.gradients(self.params)
+            sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
+            if not finite:
+                raise InvalidInput(
+                    "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
+                    "smaller learning rate."
+                )
+            for p, total in zip(self.params, sums, strict=True):
+                p.summed_grad = p.summed_grad + total if self._gathered else total
+                p.grad_sample = p.grad = None  # of no more use, and private
+            self._gathered = not self.watch.close()
 
     def pre_step(self, closure: object = None) -> bool:
-        """All but the step itself, which a part of a sample does not have."""
+        """All but the step itself, which a part of a sample does not have.
+
+        The step is counted before its noise is drawn: whatever happens then, it has been paid for.
+        """
         self.clip_and_accumulate()
-        self._is_last_step_skipped = self._check_skip_next_step()
-        if self._is_last_step_skipped:
+        self._is_last_step_skipped = self._gathered
+        if self._gathered:
             return False
-        self.add_noise()
-        self.scale_grad()
         self.step_hook(self)
+        try:
+            self.add_noise()
+            self.scale_grad()
+        except BaseException:  # nothing half done is left for a step
+            self._noisy = False
+            for p in self.params:
+                p.grad = p.summed_grad = None
+            raise
         return True
 
     def add_noise(self) -> None:
         """The noisy sum, into ``p.grad``."""
         noisy = self._noisy_sum(torch.cat([p.summed_grad.reshape(-1) for p in self.params]))
+        if len({(p.dtype, p.device) for p in self.params}) == 1:
+            noisy = noisy.to(self.params[0].device, self.params[0].dtype)  # all at once
         for p, part in zip(self.params, noisy.split([p.numel() for p in self.params]), strict=True):
             p.grad = part.view_as(p).to(p.device, p.dtype)
         self._noisy = True
@@ -123,14 +146,48 @@ class MechanismOptimizer(DPOptimizer):
         return self._secure(flat) if self.secure_noise else self._on_device(flat)
 
     def _secure(self, flat: torch.Tensor) -> torch.Tensor:
-        """By the engine: exact, cryptographic, on the CPU."""
+        """By the engine: exact, cryptographic, where the model is if its device has kernels for it, else on the CPU."""
         mechanism = self.accountant.plan.mechanism
+        form = device_form(mechanism.law, mechanism.shape) if has_kernels(flat.device) else None
+        if form is not None:
+            return prepare_noise_on_device(
+                form, flat, ChaChaStream.secure(), out=flat, bound=MOST_SUMMED * self.max_grad_norm
+            )()
         value = flat.detach().to("cpu", torch.float64).numpy().reshape(mechanism.shape)
         noisy = prepare_noise(mechanism.law, value, Stream.secure())()
         return torch.from_numpy(noisy.reshape(-1)).to(flat.device)
 
     def _on_device(self, flat: torch.Tensor) -> torch.Tensor:
         return flat + draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
+
+
+class FiniteWeights:
+    """Whether all weights are finite: asked when it is made, and answered while the device goes on."""
+
+    def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
+        devices: dict[torch.device, list[torch.Tensor]] = {}
+        for p in parameters:
+            if p.numel():
+                devices.setdefault(p.device, []).append(p.detach())
+        self._answers = [self._ask(weights) for weights in devices.values()]
+
+    def __bool__(self) -> bool:
+        for _, event in self._answers:
+            if event is not None:
+                event.synchronize()
+        return all(bool(answer) for answer, _ in self._answers)
+
+    @staticmethod
+    def _ask(weights: list[torch.Tensor]) -> tuple[torch.Tensor, Any]:
+        """By the largest entries, to which a NaN spreads."""
+        answer = torch.stack(torch._foreach_norm(weights, math.inf)).isfinite().all()
+        if not answer.is_cuda:
+            return answer, None
+        with torch.cuda.device(answer.device):
+            there = torch.empty((), dtype=torch.bool, pin_memory=True).copy_(answer, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+        return there, event
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):

@@ -7,6 +7,7 @@ at most the clipping norm, which is therefore the sensitivity. Nothing here need
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,60 @@ _SHARE = 0.97  # a calibrated training spends at least this share of its delta
 _NARROW = 1e-5  # or its scale is known this well
 
 
+class Accounted(ABC):
+    """A plan whose cost follows from the composition of its steps."""
+
+    steps: int
+    records: int
+    target: Guarantee | None
+    claim: Claim | None
+
+    @abstractmethod
+    def composition(self, steps: int | None = None) -> Composition:
+        """All steps, or the first ``steps`` of them."""
+
+    @abstractmethod
+    def machine_distance(self, steps: int | None = None) -> float:
+        """How far the words of the noise, and those that choose the samples, are from ideal ones at most."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+
+    @abstractmethod
+    def check_resume(self) -> None:
+        """Refuse to go on from a checkpoint, if that cannot be done."""
+
+    def delta(self, epsilon: float, steps: int | None = None) -> Bracket:
+        """Exact delta at an epsilon after all steps, or the first ``steps``; zero before the first."""
+        if steps == 0:
+            return Bracket(0.0, 0.0)
+        exact = self.composition(steps).delta(epsilon)
+        return noise_engine.with_machine(exact, epsilon, self.machine_distance(steps))
+
+    def epsilon(self, delta: float, steps: int | None = None) -> Bracket:
+        """Exact epsilon at a delta after all steps, or the first ``steps``; zero before the first."""
+        delta = validation.delta(delta)
+        if steps == 0:
+            return Bracket(0.0, 0.0)
+        curve = self.composition(steps).epsilon
+        exact = noise_engine.epsilon_with_machine(curve, delta, self.machine_distance(steps))
+        upper = exact.upper
+        if self.target is not None and delta >= self.target.delta and upper > self.target.epsilon:
+            # Where the curve is flat epsilon is known less well than delta, for which the noise was chosen.
+            upper = self.target.epsilon if self.delta(self.target.epsilon).upper <= self.target.delta else upper
+        return Bracket(min(exact.lower, upper), upper)
+
+    def check(self) -> Verdict:
+        """Compare what a source claims of the whole training with the exact composed curve."""
+        if self.claim is None:
+            raise InvalidInput("claim=None for this training: there is nothing to check; read .delta(epsilon) instead.")
+        exact = self.delta(self.claim.epsilon)
+        return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
+
+
 @dataclass(frozen=True)
-class TrainingPlan:
+class TrainingPlan(Accounted):
     """The steps of a training: ``mechanism`` on a Poisson sample at ``rate`` of ``records``, ``steps`` times.
 
     >>> plan = TrainingPlan(gaussian(noise_multiplier=1.1, clip_norm=1, parameters=26010), 256 / 60000, 7031, 60000)
@@ -67,35 +120,11 @@ class TrainingPlan:
     def machine_distance(self, steps: int | None = None) -> float:
         """How far the words of the noise, and those that choose the samples, are from ideal ones at most."""
         count = self.steps if steps is None else steps
-        chosen = count * noise_engine.machine_distance(self.records) * (1.0 + 1e-12)
+        chosen = noise_engine.machine_distance(count * self.records)  # the samples of a pass share one key
         return self.composition(count).machine_distance + chosen
 
-    def delta(self, epsilon: float, steps: int | None = None) -> Bracket:
-        """Exact delta at an epsilon after all steps, or the first ``steps``; zero before the first."""
-        if steps == 0:
-            return Bracket(0.0, 0.0)
-        exact = self.composition(steps).delta(epsilon)
-        return noise_engine.with_machine(exact, epsilon, self.machine_distance(steps))
-
-    def epsilon(self, delta: float, steps: int | None = None) -> Bracket:
-        """Exact epsilon at a delta after all steps, or the first ``steps``; zero before the first."""
-        delta = validation.delta(delta)
-        if steps == 0:
-            return Bracket(0.0, 0.0)
-        curve = self.composition(steps).epsilon
-        exact = noise_engine.epsilon_with_machine(curve, delta, self.machine_distance(steps))
-        upper = exact.upper
-        if self.target is not None and delta >= self.target.delta and upper > self.target.epsilon:
-            # Where the curve is flat epsilon is known less well than delta, for which the noise was chosen.
-            upper = self.target.epsilon if self.delta(self.target.epsilon).upper <= self.target.delta else upper
-        return Bracket(min(exact.lower, upper), upper)
-
-    def check(self) -> Verdict:
-        """Compare what a source claims of the whole training with the exact composed curve."""
-        if self.claim is None:
-            raise InvalidInput("claim=None for this training: there is nothing to check; read .delta(epsilon) instead.")
-        exact = self.delta(self.claim.epsilon)
-        return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
+    def check_resume(self) -> None:
+        """Steps with noise of their own can always go on."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -160,7 +189,7 @@ def plan_training(
     """
     clip = validation.sensitivity(clip_norm, "clip_norm")
     dimension = validation.whole_number("parameters", parameters)
-    target = _target(mechanism, epsilon, delta)
+    target = asked_guarantee(mechanism, epsilon, delta)
     if isinstance(mechanism, str):
         name = _SHORT.get(mechanism, mechanism)
         validation.choice("mechanism", name, NAMES)
@@ -204,7 +233,8 @@ def published_r1smg(
     return TrainingPlan(step, rate, steps, records, claim=claim)
 
 
-def _target(mechanism: str | Mechanism, epsilon: float | None, delta: float | None) -> Guarantee | None:
+def asked_guarantee(mechanism: object, epsilon: float | None, delta: float | None) -> Guarantee | None:
+    """What the whole training is to keep; None without an epsilon."""
     if epsilon is None:
         if isinstance(mechanism, str):
             raise InvalidInput(

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from opacus import PrivacyEngine
 
+from lessnoise.errors import InvalidInput
+from lessnoise.learn.across import AcrossPlan
+from lessnoise.learn.across.loader import across_loader
+from lessnoise.learn.across.optimizer import AcrossOptimizer
+from lessnoise.learn.ghost import GhostModule
 from lessnoise.learn.loader import PoissonLoader, poisson_loader
 from lessnoise.learn.optimizer import DistributedMechanismOptimizer, MechanismOptimizer
+from lessnoise.learn.processes import check_agreement, local_only, pay_once
 from lessnoise.learn.watch import Watch
 
 if TYPE_CHECKING:
@@ -37,11 +43,29 @@ class ExactPrivacyEngine(PrivacyEngine):
         **options: Any,  # noqa: ANN401
     ) -> tuple[Any, MechanismOptimizer, PoissonLoader, Watch]:
         """Opacus's ``make_private``, and what watches over its parts."""
-        model, optimizer, loader = self.make_private(**options)
+        model, optimizer, *_, loader = self.make_private(**options)
+        loader.batch_sampler.device = next(options["module"].parameters()).device
         watch = Watch(model, loss, self.accountant, loader, mean=options["loss_reduction"] == "mean")
         optimizer.watch = watch
         self._hooks = [*watch.hooks, optimizer.hook]
+        local_only(options["module"])
+        self._distributed = isinstance(optimizer, DistributedMechanismOptimizer)
         return model, optimizer, loader, watch
+
+    def pay(self, pay: Callable[[], object], *, has_ledger: bool) -> None:
+        """Once for all processes, if these agree."""
+        if not self._distributed:
+            pay()
+            return
+        accountant = self.accountant
+        check_agreement(
+            accountant.plan,
+            records_in_data_set=len(self.dataset),  # type: ignore[arg-type]
+            secure_mode=self._secure,
+            ledger=has_ledger,
+            taken=accountant.taken,
+        )
+        pay_once(pay)
 
     def undo(self, model: Any) -> None:  # noqa: ANN401
         """Leave the model and the optimizer as they were."""
@@ -50,14 +74,27 @@ class ExactPrivacyEngine(PrivacyEngine):
             hook.remove()
 
     def _prepare_model(self, module: Any, **options: Any) -> Any:  # noqa: ANN401
-        # The watched loss has its gradients.
+        """Opacus's wrapper, or ours; the watched loss has the gradients of a sum."""
+        if options["grad_sample_mode"] == "ghost":
+            return GhostModule(module, loss_reduction="sum")
         return super()._prepare_model(module, **options | {"loss_reduction": "sum"})
+
+    def _prepare_criterion(self, **_: object) -> None:
+        """The loss is the watched one; ghost norms and their second backward pass are not used."""
 
     def _prepare_data_loader(self, data_loader: Any, *, distributed: bool, **_: object) -> Any:  # noqa: ANN401
         self.dataset = data_loader.dataset
-        loader = poisson_loader(
-            data_loader, self._batches, secure=self._secure, generator=_on_cpu(self._generator), distributed=distributed
-        )
+        randomness: dict[str, Any] = {"secure": self._secure, "generator": _on_cpu(self._generator)}
+        plan = self.accountant.plan
+        if isinstance(plan, AcrossPlan):
+            if distributed:
+                raise InvalidInput(
+                    f"mechanism={plan.factorisation.kind!r} with DistributedDataParallel is not supported: train in "
+                    'one process, or take mechanism="gaussian".'
+                )
+            loader: PoissonLoader = across_loader(data_loader, plan, **randomness)
+        else:
+            loader = poisson_loader(data_loader, self._batches, distributed=distributed, **randomness)
         self._sampler = loader.batch_sampler
         return loader
 
@@ -72,6 +109,8 @@ class ExactPrivacyEngine(PrivacyEngine):
         **_: object,
     ) -> MechanismOptimizer:
         kind = DistributedMechanismOptimizer if distributed else MechanismOptimizer
+        if isinstance(self.accountant.plan, AcrossPlan):
+            kind = AcrossOptimizer
         return kind(
             optimizer,
             noise_multiplier=noise_multiplier,

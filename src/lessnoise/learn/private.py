@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lessnoise import validation
+from lessnoise import noise, validation
 from lessnoise.errors import ClaimWarning, InvalidInput
+from lessnoise.learn.across import KINDS, AcrossPlan, Factorisation, plan_across_steps
 from lessnoise.learn.plan import PUBLISHED, TrainingPlan, plan_training
 from lessnoise.text import down
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
     import torch
 
+    from lessnoise.learn.loader import PoissonLoader
     from lessnoise.learn.opacus_accountant import ExactAccountant
     from lessnoise.ledger import Ledger
     from lessnoise.mechanism import Mechanism
 
-ENGINE = "AES-256-CTR keyed by the operating system, for noise and samples"
+CIPHERS = ("AES-256-CTR", "ChaCha20")  # of the CPU's engine; of a GPU's, and of noise across steps
 
 
 class Private(NamedTuple):
@@ -31,6 +33,14 @@ class Private(NamedTuple):
     privacy: ExactAccountant
     loss: Any
 
+    def virtual(self, max_rows: int) -> PoissonLoader:
+        """The loader's batches in parts of at most so many records, for as much memory as there is.
+
+        The loop is the same: ``zero_grad``, loss, ``backward``, ``step`` on every part. The sum of a batch grows part
+        by part, and its last part adds the noise and steps.
+        """
+        return self.data_loader.in_parts(validation.whole_number("max_rows", max_rows))  # type: ignore[no-any-return]
+
 
 def make_private(
     model: torch.nn.Module,
@@ -39,7 +49,8 @@ def make_private(
     *,
     loss: Callable[..., Any] | None = None,
     records: int | None = None,
-    mechanism: str | Mechanism = "gaussian",
+    mechanism: str | Mechanism | Factorisation = "gaussian",
+    bands: int | None = None,
     clip_norm: float,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -60,11 +71,17 @@ def make_private(
 
     The noise is the least of its kind (``mechanism``, see :func:`~lessnoise.learn.plan_training`) that keeps
     (``epsilon``, ``delta``) over ``epochs`` passes of the loader, or a description as it is, without ``epsilon``.
+    With "banded-inverse" or "banded" the noise of a step takes back a part of that of the ``bands`` (16) or all steps
+    before it: see :func:`~lessnoise.learn.compare_noise` for when this pays.
     Opacus computes the gradients; batches become Poisson samples; noise goes on the sum of all parameters' clipped
     gradients as one vector. A step beyond the planned ones is refused, and so is one on anything but a drawn batch.
 
-    ``secure_mode`` draws samples and noise by lessnoise's engine, on the CPU, wherever the model is. Without it torch's
-    generator draws them on the model's device: faster on a GPU, not cryptographic, and ``privacy.private`` is False.
+    ``secure_mode`` draws samples and noise by lessnoise's engine, exact and cryptographic, where the model is: on a GPU
+    by kernels, else on the CPU. Without it torch's generator draws them, and ``privacy.private`` is False.
+
+    ``grad_sample_mode`` is how the records' gradients are computed: by Opacus's "hooks", "functorch" or "ew" for a
+    whole batch at once, or with "ghost" one layer and a few records at a time, for large models: the same sums from a
+    fraction of the memory. ``virtual`` of what is returned splits large batches.
 
     A ``ledger`` pays for all planned steps before the first. ``resume`` takes ``privacy.state_dict()`` of a checkpoint;
     the ledger then pays for the steps that are left, since nobody knows what was done after the checkpoint.
@@ -79,7 +96,7 @@ def make_private(
     criterion = _checked_loss(loss)
     _check_randomness(secure_mode, generator, ledger, partition)
     validation.choice("loss_reduction", loss_reduction, ("mean", "sum"))
-    validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew"))
+    validation.choice("grad_sample_mode", grad_sample_mode, ("hooks", "functorch", "ew", "ghost"))
     if records is None:
         raise InvalidInput(
             "records=None: pass the number of records, or a bound on it, as you would publish it; it decides about "
@@ -87,18 +104,19 @@ def make_private(
         )
     count = validation.whole_number("records", records)
     batches = batches_an_epoch(data_loader, count)
-    plan = plan_training(
+    plan = _plan(
         mechanism,
+        optimizer,
+        batches,
+        bands,
         clip_norm=clip_norm,
-        parameters=sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad),
-        rate=1.0 / batches,
         steps=validation.whole_number("epochs", epochs) * batches,
         records=count,
         epsilon=epsilon,
         delta=delta,
     )
     reported = None if delta is None else validation.delta(delta)
-    randomness = ENGINE if secure_mode else "torch's generator, which is not cryptographic"
+    randomness = _ciphers(model, plan) if secure_mode else "torch's generator, which is not cryptographic"
     privacy = ExactAccountant(plan, delta=reported, private=secure_mode, randomness=randomness)
     if resume is not None:
         privacy.load_state_dict(resume)
@@ -115,20 +133,53 @@ def make_private(
         grad_sample_mode=grad_sample_mode,
     )
     remaining = plan.steps - privacy.taken
-    if ledger is not None and remaining:  # last of all, when nothing else can fail
-        try:
+
+    def pay() -> None:
+        if ledger is not None and remaining:
             ledger.spend(plan.composition(remaining), partition=partition, note=f"training, {remaining} steps")
-        except BaseException:
-            engine.undo(watched[0])
-            raise
+
+    try:  # last of all, when nothing else can fail
+        engine.pay(pay, has_ledger=ledger is not None)
+    except BaseException:
+        engine.undo(watched[0])
+        raise
     return Private(*watched[:3], privacy, watched[3].loss)
 
 
-def fit(private: Private, *, epochs: int, report: Callable[[str], object] = print) -> None:
-    """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far."""
+def _plan(
+    mechanism: str | Mechanism | Factorisation,
+    optimizer: torch.optim.Optimizer,
+    batches: int,
+    bands: int | None,
+    **asked: Any,  # noqa: ANN401
+) -> TrainingPlan | AcrossPlan:
+    """Of steps with noise of their own, or with noise across them."""
+    asked["parameters"] = sum(p.numel() for group in optimizer.param_groups for p in group["params"] if p.requires_grad)
+    if isinstance(mechanism, Factorisation) or (isinstance(mechanism, str) and mechanism in KINDS):
+        momentum = max(float(group.get("momentum", 0.0)) for group in optimizer.param_groups)
+        return plan_across_steps(mechanism, bands=bands, batches=batches, momentum=min(momentum, 0.999), **asked)
+    if bands is not None:
+        raise InvalidInput(
+            f'bands={bands!r} is of no use with this mechanism: leave it out, or pass mechanism="banded-inverse".'
+        )
+    return plan_training(mechanism, rate=1.0 / batches, **asked)
+
+
+def _ciphers(model: torch.nn.Module, plan: TrainingPlan | AcrossPlan) -> str:
+    on_device = noise.has_kernels(next(model.parameters()).device)
+    words = f"{CIPHERS[on_device or isinstance(plan, AcrossPlan)]} for noise, {CIPHERS[on_device]} for samples"
+    return f"{words}, keyed by the operating system"
+
+
+def fit(private: Private, *, epochs: int, max_rows: int | None = None, report: Callable[[str], object] = print) -> None:
+    """A plain training loop over (inputs, labels): one line after each epoch, with the exact epsilon so far.
+
+    ``max_rows`` computes large batches in parts of at most so many records.
+    """
     device = next(private.model.parameters()).device
+    loader = private.data_loader if max_rows is None else private.virtual(max_rows)
     for epoch in range(1, validation.whole_number("epochs", epochs) + 1):
-        for inputs, labels in private.data_loader:
+        for inputs, labels in loader:
             private.optimizer.zero_grad()
             private.loss(private.model(inputs.to(device)), labels.to(device)).backward()
             private.optimizer.step()
@@ -213,7 +264,7 @@ def _check_randomness(secure_mode: bool, generator: object, ledger: object, part
         raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
 
 
-def _warn_of_claim(plan: TrainingPlan) -> None:
+def _warn_of_claim(plan: TrainingPlan | AcrossPlan) -> None:
     if not plan.mechanism.name.startswith(PUBLISHED) or plan.claim is None:
         return
     verdict = plan.check()

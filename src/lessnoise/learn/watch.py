@@ -6,10 +6,8 @@ model's outputs and gradients for records in their batch are compared with those
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import warnings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,28 +15,15 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
+from lessnoise.learn.comparison import Pass, agreement, check_buffers, check_leaves, check_records, trained
+from lessnoise.learn.ghost import GhostModule, kept_gradients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from lessnoise.learn.ghost import Layer
     from lessnoise.learn.loader import PoissonLoader
     from lessnoise.learn.opacus_accountant import ExactAccountant
-
-_AGREE = {torch.float16: 0.05, torch.bfloat16: 0.05}  # shares of a gradient's length within which two are the same
-_ALONE = 3  # records of the first batch that are computed alone
-
-
-@dataclass
-class Pass:
-    """One batch on its way through the model: the inputs, the outputs, and the gradients that come back to them."""
-
-    token: str
-    rows: int
-    inputs: tuple[Any, Any]
-    outputs: list[torch.Tensor] = field(default_factory=list)
-    expected: list[torch.Tensor] | None = None  # gradients of the loss by the outputs
-    arrived: dict[int, torch.Tensor] = field(default_factory=dict)
-    has_loss: bool = False
 
 
 class _Mean(torch.autograd.Function):
@@ -127,7 +112,7 @@ class Watch:
         now = self._now
         if now is None or outputs is None or not self._training:  # no outputs: the model has failed
             return None
-        now.outputs = _trained(outputs)
+        now.outputs = trained(outputs)
         if not now.outputs or any(not leaf.dim() or len(leaf) != max(now.rows, 1) for leaf in now.outputs):
             raise InvalidInput(
                 "model returns something else than a tensor with a row for each record (or a tuple or dict of such): "
@@ -159,11 +144,12 @@ class Watch:
         losses = self._each(outputs, targets, now.rows)
         value = _Mean.apply(losses) if self._mean else losses.sum()
         if not self.proved and now.rows > 1:
+            check_leaves(value, now.outputs)
             self._check_loss(losses.detach().double(), outputs, targets)
             now.expected = torch.autograd.grad(
                 value, now.outputs, retain_graph=True, allow_unused=True, materialize_grads=True
             )
-        value.register_hook(_check_factor)
+        value.register_hook(functools.partial(_check_backward, now))
         return value
 
     def _each(self, outputs: Any, targets: Any, rows: int) -> torch.Tensor:  # noqa: ANN401
@@ -185,6 +171,9 @@ class Watch:
             return value.reshape(())
 
         records = [leaves[place] for place in places]
+        quick = _by_entry(self._loss, outputs, targets)
+        if quick is not None:
+            return quick
         if self._vmapped:
             try:
                 with warnings.catch_warnings():
@@ -199,51 +188,68 @@ class Watch:
         return torch.stack([alone(*(leaf[row] for leaf in records)) for row in range(rows)])
 
     def _check_loss(self, losses: torch.Tensor, outputs: Any, targets: Any) -> None:  # noqa: ANN401
-        """The loss of the batch is to be the mean or the sum of its records' losses, or it would mean another thing."""
+        """The loss of the batch is to be the mean or the sum of its records' losses, and the same when asked again."""
+        name = _name(self._loss)
+        devices = sorted({loss.get_device() for loss in (losses,) if loss.is_cuda})
         with torch.no_grad():
-            whole = self._loss(outputs, *targets)
+            try:
+                whole = self._loss(outputs, *targets)
+                again = []
+                for _ in range(2):
+                    with torch.random.fork_rng(devices):
+                        torch.manual_seed(0)
+                        again.append(self._each(outputs, targets, len(losses)))
+            except RuntimeError as error:
+                raise InvalidInput(
+                    f"loss={name} could be computed for one record at a time, and then not for all of a batch: it is "
+                    "to keep nothing of the records that it has seen, and to take batches of every size."
+                ) from error
+        if not close(again[0], again[1], 1e-6):
+            raise InvalidInput(
+                f"loss={name} of the same records is another one when computed again: it keeps something of the "
+                "records that it has seen, which would be published without noise."
+            )
         if whole.numel() != 1 or not whole.isfinite():
             return
-        share = _AGREE.get(whole.dtype, 1e-2)
+        share = agreement(whole, otherwise=1e-2)
         if not any(close(whole.reshape(()), own, share) for own in (losses.mean(), losses.sum())):
             raise InvalidInput(
-                f"loss={_name(self._loss)} of a batch is neither the mean nor the sum of its records' losses: it "
-                "mixes records, or divides by something of the batch, as class weights and ignore_index do with "
+                f"loss={name} of a batch is neither the mean nor the sum of its records' losses: it mixes records, or "
+                "divides by something of the batch, as class weights and ignore_index do with "
                 'reduction="mean": take reduction="sum", which here is applied to one record at a time.'
             )
 
     # Before the gradients are summed.
 
-    def gradients(self, parameters: list[torch.nn.Parameter]) -> list[torch.Tensor]:
-        """The records' gradients, for each parameter; refused if they are not those of one pass of one drawn batch."""
+    def gradients(self, parameters: list[torch.nn.Parameter]) -> list[torch.Tensor | Layer]:
+        """The records' gradients, by parameter or layer; refused if they are not those of one pass of a drawn batch."""
         now = self._now
         if now is None:
             raise self._refusal("no batch of that loader has gone through the model since the last step")
         if not now.has_loss:
             raise self._refusal("its loss was not computed by private.loss, which keeps records apart")
-        before = self.loader.before.get(now.token)
-        if before is not None and before not in self._used:
+        place = self.loader.places.get(now.token)
+        if place is None:
+            raise self._refusal("this batch is not of the present pass over the loader")
+        if place.before is not None and place.before not in self._used:
             raise self._refusal("the batch before was left out, and the accounting counts on every one, even if empty")
-        for p in parameters:
-            if not isinstance(p.grad_sample, torch.Tensor) or len(p.grad_sample) != max(now.rows, 1):
-                raise InvalidInput(
-                    "gradients are not those of this batch alone: call zero_grad() and loss.backward() once for each "
-                    "batch, freeze parameters that the model does not use, and use others only in their own layers."
-                )
+        found = kept_gradients(self.module, parameters, now.rows)
         if not self.proved and now.rows > 1:
-            self._check_records(now, parameters)
+            self._check_records(now, parameters, found)
             self.proved = True
-        return [p.grad_sample[: now.rows] for p in parameters]
+        return found
 
-    def close(self) -> None:
-        """The batch has had its step."""
-        if self._now is not None:
-            self._used.add(self._now.token)
-        self._now = None
+    def close(self) -> bool:
+        """The batch has been summed; True if its Poisson sample ends with it."""
+        assert self._now is not None
+        token = self._now.token
+        self._used.add(token)
+        self._forget()
+        return self.loader.places[token].last
 
     def restart(self) -> None:
         """Forget a batch that was left halfway, and what Opacus has kept of it."""
-        self._now = None
+        self._forget()
         for part in self.module.modules():
             part.__dict__.pop("activations", None)
             part.__dict__.pop("max_batch_len", None)
@@ -251,95 +257,24 @@ class Watch:
             p.grad_sample, p._forward_counter = None, 0
             p.__dict__.pop("_current_grad_sample", None)
 
-    def _check_records(self, now: Pass, parameters: list[torch.nn.Parameter]) -> None:
+    def _forget(self) -> None:
+        self._now = None
+        if isinstance(self.module, GhostModule):
+            self.module.uses = []
+
+    def _check_records(
+        self, now: Pass, parameters: list[torch.nn.Parameter], found: list[torch.Tensor | Layer]
+    ) -> None:
         """Compare the first pass with records on their own; what can be compared before the first step."""
-        for name, value in self.module.named_buffers():
-            before = self._buffers.get(name)
-            if before is not None and before.shape == value.shape and not torch.equal(before, value):
-                raise InvalidInput(
-                    f"buffer={name} of the model changes with the batches, and would be published without noise: "
-                    "leave it out."
-                )
-        assert now.expected is not None
-        gradients = [now.arrived.get(place, torch.zeros_like(leaf)) for place, leaf in enumerate(now.outputs)]
-        if not all(close(one, two, 1e-3) for one, two in zip(gradients, now.expected, strict=True)):
-            raise InvalidInput(
-                "a gradient reached the model's output past private.loss: put all terms of the loss into the function "
-                "that is passed as loss=."
-            )
+        check_buffers(self.module, self._buffers)
         saved = [(p.grad_sample, p.grad) for p in parameters]
         self._comparing = True
         try:
-            for row in sorted({0, now.rows // 2, now.rows - 1})[:_ALONE]:
-                self._compare(now, gradients, row, parameters, [sample for sample, _ in saved])
+            check_records(self.module, now, parameters, found, 1e-6 * self.accountant.plan.mechanism.sensitivity)
         finally:
             self._comparing = False
             for p, (sample, gradient) in zip(parameters, saved, strict=True):
                 p.grad_sample, p.grad = sample, gradient
-
-    def _compare(
-        self,
-        now: Pass,
-        gradients: list[torch.Tensor],
-        row: int,
-        parameters: list[torch.nn.Parameter],
-        samples: list[torch.Tensor],
-    ) -> None:
-        again = functools.partial(self._again, now, gradients, parameters)
-        share = max(_AGREE.get(value.dtype, 1e-3) for value in (*parameters, *samples, *now.outputs))
-        floor = 1e-6 * self.accountant.plan.mechanism.sensitivity
-
-        def same(one: tuple[Any, Any], other: tuple[Any, Any], share: float) -> bool:
-            return close(one[0], other[0], share) and close(one[1], other[1], share, floor)
-
-        other = again([row], 0)
-        if same(other, again([row], 1), 1e-6):
-            batch = _row([leaf.detach() for leaf in now.outputs], row), _row(samples, row)
-        else:  # a random model: without dropout, and then by the same random numbers beside copies of the record
-            with _without_dropout(self.module):
-                everyone = list(range(now.rows))
-                batch, other = again(everyone, 0, row), again([row], 0)
-                if not same(other, again([row], 1), 1e-6):
-                    other = again([row] * now.rows, 0, row)
-        if not same(batch, other, share):
-            raise InvalidInput(
-                "the output or gradient of a record alone is not that of the same record in its batch: a layer mixes "
-                "the records of a batch (statistics or attention over them), uses parameters of another layer, or is "
-                "computed wrongly by Opacus (images with permuted strides, say), so that no gradient belongs to one "
-                "record."
-            )
-
-    def _again(
-        self,
-        now: Pass,
-        gradients: list[torch.Tensor],
-        parameters: list[torch.nn.Parameter],
-        rows: list[int],
-        seed: int,
-        row: int = 0,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Output and gradient of one of these records of the batch; that of a single one by plain autograd."""
-
-        def chosen(leaf: Any) -> Any:  # noqa: ANN401
-            if isinstance(leaf, torch.Tensor) and leaf.dim() and len(leaf) == now.rows:
-                return leaf.detach()[torch.tensor(rows, device=leaf.device)]
-            return leaf
-
-        for p in parameters:
-            p.grad_sample = p.grad = None
-        devices = sorted({p.get_device() for p in parameters if p.is_cuda})
-        with torch.random.fork_rng(devices), torch.enable_grad(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Full backward hook")  # it is about a first layer, and nothing is amiss
-            torch.manual_seed(seed)
-            args, kwargs = tree_map(chosen, now.inputs)
-            outputs = _trained(self.module(*args, **kwargs))
-            torch.autograd.backward(
-                outputs, [chosen(one).to(leaf.dtype) for one, leaf in zip(gradients, outputs, strict=True)]
-            )
-        output = _row([leaf.detach() for leaf in outputs], row)
-        if len(rows) == 1 and all(p.grad is not None for p in parameters):
-            return output, torch.cat([p.grad.reshape(-1).double() for p in parameters])
-        return output, _row([p.grad_sample for p in parameters], row)
 
     def _refusal(self, reason: str) -> InvalidInput:
         return InvalidInput(
@@ -349,30 +284,9 @@ class Watch:
         )
 
 
-@contextlib.contextmanager
-def _without_dropout(module: torch.nn.Module) -> Iterator[None]:
-    """All layers that train nothing behave as in evaluation."""
-    quiet = [part for part in module.modules() if part.training and not list(part.parameters(recurse=False))]
-    for part in quiet:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in quiet:
-            part.training = True
-
-
 def _filled(leaf: Any) -> Any:  # noqa: ANN401
     """Not every layer can handle no records: for an empty batch it is given one of zeros, which is then left out."""
     return plain(leaf).new_zeros(1, *leaf.shape[1:]) if isinstance(leaf, Drawn) else leaf
-
-
-def _trained(tree: Any) -> list[torch.Tensor]:  # noqa: ANN401
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
-
-
-def _row(leaves: list[torch.Tensor], row: int) -> torch.Tensor:
-    return torch.cat([leaf[row].reshape(-1).double() for leaf in leaves])
 
 
 def _token(drawn: list[Drawn], what: str) -> str:
@@ -385,12 +299,31 @@ def _token(drawn: list[Drawn], what: str) -> str:
     return tokens.pop()  # type: ignore[return-value]
 
 
-def _check_factor(gradient: torch.Tensor) -> None:
+def _check_backward(now: Pass, gradient: torch.Tensor) -> None:
     if float(gradient) != 1.0:
         raise InvalidInput(
             "private.loss was multiplied before backward(), and a factor that depends on the batch would not be "
             "private: put factors into the function that is passed as loss=."
         )
+    if now.has_gradient:
+        raise InvalidInput("loss.backward() was called twice on one batch: call it once, and then step().")
+    now.has_gradient = True
+
+
+def _by_entry(loss: Any, outputs: Any, targets: Any) -> torch.Tensor | None:  # noqa: ANN401
+    """The records' losses by torch's own function, where that is known to be one entry a record."""
+    plain_one = loss is torch.nn.functional.cross_entropy or (
+        type(loss) is torch.nn.CrossEntropyLoss and loss.weight is None and loss.label_smoothing == 0.0
+    )
+    ignored = getattr(loss, "ignore_index", -100)
+    if not plain_one or getattr(loss, "reduction", "mean") == "none" or len(targets) != 1:
+        return None
+    (labels,) = targets
+    if not all(isinstance(leaf, torch.Tensor) for leaf in (outputs, labels)):
+        return None
+    if outputs.dim() != 2 or labels.dim() != 1 or labels.is_floating_point() or len(outputs) != len(labels):
+        return None
+    return torch.nn.functional.cross_entropy(outputs, labels, reduction="none", ignore_index=ignored)
 
 
 def _name(loss: object) -> str:

@@ -1,4 +1,4 @@
-"""The ledger's file: SQLite with a rollback journal, so that it is one file whenever nobody is writing.
+"""A ledger in a file: SQLite with a rollback journal, so that it is one file whenever nobody is writing.
 
 Every change is one transaction begun with BEGIN IMMEDIATE, which lets one process at a time decide and write, and
 synced to disk before it counts (synchronous=EXTRA). What a killed process leaves behind is rolled back by the next one.
@@ -14,21 +14,21 @@ import os
 import secrets
 import sqlite3
 import stat
-from typing import TYPE_CHECKING
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from lessnoise import files
 from lessnoise.errors import InvalidInput, LedgerError, SpendUnknown
-from lessnoise.ledger import forks, tables
-from lessnoise.ledger.tables import Tables
+from lessnoise.ledger import file_tables, forks
+from lessnoise.ledger.file_tables import VERSION, FileTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from lessnoise.guarantees import Guarantee
 
 APPLICATION_ID = 0x4C4E4C47  # "LNLG"
-VERSION = 1
 _WAIT_SECONDS = 120.0
 _STAGE = (".ledger-", ".new")  # of the name under which a new ledger is written before it gets its own
 _JOURNALS = ("-journal", "-wal", "-shm")
@@ -42,15 +42,18 @@ _REASONS = {
 }
 _inherited: list[sqlite3.Connection] = []  # of a parent process: to close them would undo what the parent is doing
 
+_T = TypeVar("_T")
 
-class Store:
+
+class FileStore:
     """The file, opened anew for each use: safe across threads, forks and processes.
 
     It is found once, when the store is made: a later change of folder or of a symbolic link does not lead elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path: Path | None = path
+        self.address = str(path)
         try:
             self.file = path.resolve()
         except (OSError, RuntimeError, ValueError):
@@ -59,7 +62,7 @@ class Store:
         self.created: float | None = None
 
     def __repr__(self) -> str:
-        return f"ledger={self.path}"
+        return f"ledger={self.address}"
 
     def exists(self) -> bool:
         """Whether there is something of that name; LedgerError if it cannot be a ledger."""
@@ -98,6 +101,13 @@ class Store:
                     other.unlink(missing_ok=True)
         return os.stat(self.file)
 
+    def new_key(self) -> str:
+        """No key: a file answers, or its process is gone."""
+        return ""
+
+    def check_text(self, name: str, value: str) -> None:
+        """A file holds every text."""
+
     def is_of(self, path: Path) -> bool:
         """Whether this path is that of the ledger or of its journal."""
         place = path.resolve()
@@ -105,15 +115,25 @@ class Store:
             place.exists() and self.file.exists() and place.samefile(self.file)
         )
 
+    def read(self, action: Callable[[FileTables], _T]) -> _T:
+        """What an action finds in a consistent view."""
+        with self.reading() as found:
+            return action(found)
+
+    def write(self, action: Callable[[FileTables], _T]) -> _T:
+        """What an action returns, once all that it wrote counts."""
+        with self.writing() as found:
+            return action(found)
+
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Tables]:
+    def reading(self) -> Iterator[FileTables]:
         """A consistent view."""
         self._look()
         with self._transaction(self.file, "BEGIN") as connection:
             yield self._tables(connection)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Tables]:
+    def writing(self) -> Iterator[FileTables]:
         """A transaction that no other process can come between; what it wrote counts once this returns."""
         self._look()
         with self._transaction(self.file, "BEGIN IMMEDIATE") as connection:
@@ -125,12 +145,13 @@ class Store:
         if not self.exists():
             raise LedgerError(f"{self} has vanished: check that it exists.")
 
-    def _tables(self, connection: sqlite3.Connection) -> Tables:
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """The version of the file that SQLite has opened; LedgerError if it is none that is known."""
         self._look()  # again, at what SQLite has opened
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise LedgerError(f"{self} is not a ledger: it was left as it is; pass another path.")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION:
+        if version not in (VERSION, VERSION - 1):
             raise LedgerError(
                 f"{self} has version {version}, and this lessnoise knows {VERSION}: it was left as it is; use a newer "
                 "lessnoise."
@@ -140,8 +161,13 @@ class Store:
                 f"{self} was set to another journal_mode by another program, and is not one file any more: set it back "
                 "with PRAGMA journal_mode = DELETE."
             )
-        found = Tables(connection, repr(self))
-        found.check_form()
+        return int(version)
+
+    def _tables(self, connection: sqlite3.Connection) -> FileTables:
+        if self._version(connection) != VERSION:
+            raise self._replaced()
+        file_tables.check_form(connection, VERSION, repr(self))
+        found = FileTables(connection, repr(self))
         if self.created not in (None, found.created()):
             raise self._replaced()
         return found
@@ -191,8 +217,24 @@ class Store:
         code = _code(error) or sqlite3.SQLITE_CORRUPT  # without a code it is text that is none
         return LedgerError(f"{self} {_REASONS.get(code, f'failed ({error})')}{spent}.")
 
-    def create(self, budget: Guarantee, now: float) -> None:
-        """Write a whole ledger under another name, then give it its own, unless another process has just done so."""
+    def check_creatable(self) -> None:
+        """InvalidInput if a ledger of this name cannot be created."""
+        folder = Path(self.address).parent
+        if not folder.is_dir():
+            raise InvalidInput(f"{self} is in a folder that does not exist: create {folder} first.")
+
+    def create(
+        self,
+        budget: Guarantee,
+        adaptive: bool,
+        created: float | None = None,
+        fill: Callable[[FileTables], object] | None = None,
+    ) -> bool:
+        """Write a whole ledger under another name, then give it its own, unless another process has just done so.
+
+        ``fill`` writes what it has from the beginning. Whether this process created it.
+        """
+        made = False
         for ending in _JOURNALS:
             journal = self.file.with_name(self.file.name + ending)
             if journal.exists() and not self.file.exists():
@@ -206,9 +248,12 @@ class Store:
             with self._transaction(stage, "BEGIN IMMEDIATE") as connection:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
-                tables.create(connection, budget, now)
+                file_tables.create(connection, budget, adaptive, time.time() if created is None else created)
+                if fill is not None:
+                    fill(FileTables(connection, repr(self)))
             with contextlib.suppress(FileExistsError):
                 os.link(stage, self.file)
+                made = True
             stage.unlink(missing_ok=True)
             files.sync_names([self.file])  # so that it survives a loss of power
         except (OSError, SpendUnknown) as error:
@@ -218,14 +263,29 @@ class Store:
             for ending in ("", *_JOURNALS):
                 with contextlib.suppress(OSError):
                     stage.with_name(stage.name + ending).unlink(missing_ok=True)
+        return made
 
-    def check(self) -> Guarantee:
-        """Refuse what is not a whole ledger of this version, and change nothing; its budget."""
+    def check(self) -> tuple[Guarantee, bool]:
+        """Refuse what is not a whole ledger, and change nothing; its budget, and whether it is adaptive.
+
+        One of the version before is brought to this one.
+        """
+        self._look()
+        with self._transaction(self.file, "BEGIN") as connection:
+            old = self._version(connection) != VERSION
+        if old:
+            self.migrate()
         with self.reading() as found:
             found.check_contents()
             status = os.stat(self.file)
             self.identity, self.created = (status.st_dev, status.st_ino), found.created()
-            return found.budget()
+            return found.budget(), found.adaptive()
+
+    def migrate(self) -> None:
+        """Bring a file of the version before to this one, in one transaction."""
+        with self._transaction(self.file, "BEGIN IMMEDIATE") as connection:
+            if self._version(connection) != VERSION:  # else another process has just done it
+                file_tables.migrate(connection, repr(self))
 
 
 def _code(error: BaseException) -> int:

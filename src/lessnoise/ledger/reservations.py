@@ -1,14 +1,16 @@
 """Plans that a ledger holds: releases that are promised their share, which nothing else can eat.
 
 What is reserved and not yet used counts as spent whenever something else is decided. A release of the plan is checked
-to be one that was reserved, or one that loses no more, and takes its place: so it always fits. Reservation, use and
-cancellation are one transaction each. The tables are added by the first reservation; a lessnoise that does not know
-them refuses the file.
+to be one that was reserved, or one that loses no more, and takes its place: so it always fits.
+
+A plan is in the history like everything else. A record of kind *reserve* describes all its releases; a *use* follows
+the spend of each release, and describes the reserved ones whose place it takes; a *cancel* frees the rest. Each has the
+name of the plan as its note.
 """
 
 from __future__ import annotations
 
-import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,26 +18,15 @@ from lessnoise.composition import Composition, Part
 from lessnoise.errors import BudgetExceeded, InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.ledger import total
+from lessnoise.ledger.chain import CANCEL, RESERVE
+from lessnoise.ledger.descriptions import with_more
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from lessnoise.ledger.tables import Tables
-
-    Lookup = Callable[[int], Composition]
-    Taken = list[tuple[int, int]]  # descriptions that are used up, and how often
-
-SCHEMA = """
-CREATE TABLE plan (name TEXT NOT NULL PRIMARY KEY, time REAL NOT NULL, partition TEXT NOT NULL,
-    cancelled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE planned (plan TEXT NOT NULL REFERENCES plan (name), description INTEGER NOT NULL
-    REFERENCES description (id), times INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (plan, description))
-    STRICT, WITHOUT ROWID;
-CREATE TABLE planned_spend (spend INTEGER NOT NULL REFERENCES spend (id), plan TEXT NOT NULL REFERENCES plan (name),
-    description INTEGER NOT NULL REFERENCES description (id), times INTEGER NOT NULL,
-    PRIMARY KEY (spend, plan, description)) STRICT, WITHOUT ROWID;
-"""
+    from lessnoise.ledger.descriptions import Lookup
+    from lessnoise.ledger.tables import PlanRows, Tables
 
 
 @dataclass(frozen=True)
@@ -60,6 +51,11 @@ class Reservation:
     @property
     def left(self) -> int:
         """How many releases of it are still to come."""
+        return 0 if self.cancelled else self.unused
+
+    @property
+    def unused(self) -> int:
+        """How many releases of it were not made, be they still to come or cancelled."""
         return sum(item.times - item.used for item in self.items)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,161 +70,131 @@ class Reservation:
         }
 
 
-class _Row(NamedTuple):
-    plan: str
+class Use(NamedTuple):
+    """The reserved releases whose place others take, and the partition that they are for."""
+
+    taken: Composition
     partition: str
-    description: int
-    times: int
-    used: int
 
 
 # Reading.
 
 
-def exist(found: Tables) -> bool:
-    """Whether this ledger has ever held a plan."""
-    query = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'plan'"
-    return bool(found.connection.execute(query).fetchone()[0])
-
-
-def committed(found: Tables) -> total.Totals:
-    """What was spent, and what is reserved and not used yet."""
-    totals = {partition: dict(counts) for partition, counts in found.totals().items()}
-    for row in _rows(found):
-        if row.times > row.used:
-            counts = totals.setdefault(row.partition, {})
-            counts[row.description] = counts.get(row.description, 0) + row.times - row.used
-    return totals
-
-
 def reservations(found: Tables, lookup: Lookup) -> list[Reservation]:
-    """Every plan that was ever held, by name."""
-    rows = _rows(found)
-    return [
-        Reservation(
-            name,
-            moment,
-            partition or None,
-            tuple(ReservedItem(lookup(row.description), row.times, row.used) for row in rows if row.plan == name),
-            bool(cancelled),
-        )
-        for name, moment, partition, cancelled in _plans(found)
-    ]
+    """Every plan that was ever held, by name; LedgerError if what is recorded of one cannot be."""
+    held: dict[str, list[PlanRows]] = {}
+    for rows in found.plan_rows():
+        if (rows.kind == RESERVE) == (rows.name in held) or (rows.kind in (RESERVE, CANCEL) and rows.times != 1):
+            raise _odd(found, rows)
+        held.setdefault(rows.name, []).append(rows)
+    return [_reservation(found, *held[name], lookup=lookup) for name in sorted(held)]
 
 
-def check(found: Tables) -> None:
-    """Refuse plans that contradict themselves or their releases."""
-    if not exist(found):
-        return
-    query = "SELECT plan, description, SUM(times) FROM planned_spend GROUP BY plan, description"
-    paid = {(plan, description): times for plan, description, times in found.connection.execute(query)}
-    for row in _rows(found):
-        if paid.pop((row.plan, row.description), 0) != row.used:
-            raise found.odd("planned", f"plan={row.plan!r}, used={row.used}")
-    if paid:
-        raise found.odd("planned_spend", f"plan={next(iter(paid))[0]!r}")
-    query = "SELECT COUNT(*) FROM planned_spend WHERE spend NOT IN (SELECT id FROM spend)"
-    if found.connection.execute(query).fetchone()[0]:
-        raise found.odd("planned_spend", "a release without a record")
+def _reservation(found: Tables, reserved: PlanRows, *later: PlanRows, lookup: Lookup) -> Reservation:
+    units, times = _counted(found, reserved, lookup)
+    used: Counter[str] = Counter()
+    cancelled: PlanRows | None = None
+    for rows in later:
+        if rows.partition != reserved.partition or cancelled is not None:
+            raise _odd(found, rows)
+        if rows.kind == CANCEL:
+            cancelled = rows
+            continue
+        used += _counted(found, rows, lookup)[1]
+        if not used <= times:
+            raise _odd(found, rows)
+    if cancelled is not None and any(rows.last > cancelled.first for rows in later):
+        raise _odd(found, cancelled)
+    items = tuple(ReservedItem(units[key], count, used[key]) for key, count in times.items())
+    return Reservation(reserved.name, reserved.time, reserved.partition or None, items, cancelled is not None)
 
 
-def _plans(found: Tables) -> list[tuple[str, float, str, int]]:
-    if not exist(found):
-        return []
-    rows = found.connection.execute("SELECT name, time, partition, cancelled FROM plan ORDER BY name").fetchall()
-    for name, moment, partition, cancelled in rows:
-        if not (isinstance(name, str) and isinstance(partition, str) and moment >= 0.0 and cancelled in (0, 1)):
-            raise found.odd("plan", f"name={name!r}")
-    return rows
+def _counted(found: Tables, rows: PlanRows, lookup: Lookup) -> tuple[dict[str, Composition], Counter[str]]:
+    """The kinds of releases in like records, each as it is written, and how many there are of each."""
+    if rows.description is None:
+        raise _odd(found, rows)
+    units, times = {}, Counter[str]()
+    for part in lookup(rows.description).parts:
+        unit = _one(part)
+        key = unit.to_json()
+        units[key] = unit
+        times[key] += part.count * rows.times
+    return units, times
 
 
-def _rows(found: Tables) -> list[_Row]:
-    """Every kind of release of every plan."""
-    partitions = {name: partition for name, _, partition, _ in _plans(found)}
-    if not partitions:
-        return []
-    rows = []
-    query = "SELECT plan, description, times, used FROM planned ORDER BY plan, description"
-    for plan, description, times, used in found.connection.execute(query):
-        if plan not in partitions or not (description > 0 and 0 <= used <= times):
-            raise found.odd("planned", f"plan={plan!r}, description={description!r}, times={times!r}, used={used!r}")
-        rows.append(_Row(plan, partitions[plan], description, times, used))
-    return rows
+def _odd(found: Tables, rows: PlanRows) -> Exception:
+    return found.odd("record", f"id={rows.first}, {rows.kind} of plan {rows.name!r}")
 
 
-# Writing, each in a transaction of the caller.
+def committed(found: Tables, lookup: Lookup) -> tuple[total.Totals, Lookup]:
+    """What was spent, and what is reserved and not used yet under numbers below 0, with a lookup that knows both."""
+    totals = found.totals()
+    reserved: dict[int, Composition] = {}
+    for plan in reservations(found, lookup):
+        if plan.left:
+            number = -1 - len(reserved)
+            parts = [
+                replace(item.release.parts[0], count=item.times - item.used)
+                for item in plan.items
+                if item.times > item.used
+            ]
+            reserved[number] = Composition(tuple(parts))
+            totals.setdefault(plan.partition or total.EVERYWHERE, {})[number] = 1
+    return totals, with_more(reserved, lookup)
 
 
-def hold(found: Tables, name: str, partition: str, asked: Composition) -> None:
-    """Write a plan down; that it fits was decided before, in the same transaction."""
-    if any(known == name for known, *_ in _plans(found)):
+def find(found: Tables, name: str, lookup: Lookup) -> Reservation:
+    """The plan of this name."""
+    plans = reservations(found, lookup)
+    for plan in plans:
+        if plan.name == name:
+            return plan
+    known = ", ".join(shown(plan.name) for plan in plans[:_LISTED]) or "none"
+    more = f" and {len(plans) - _LISTED} more" if len(plans) > _LISTED else ""
+    raise InvalidInput(f"plan={shown(name)} is not held by {found.ledger}: its plans are {known}{more}.")
+
+
+def check_new(found: Tables, name: str) -> None:
+    """InvalidInput if a plan had this name before."""
+    if any(rows.name == name for rows in found.plan_rows()):
         raise InvalidInput(f"name={shown(name)} is that of a plan of {found.ledger} already: choose another.")
-    if not exist(found):
-        for statement in filter(str.strip, SCHEMA.split(";")):
-            found.connection.execute(statement)
-    found.connection.execute("INSERT INTO plan VALUES (?, ?, ?, 0)", (name, time.time(), partition))
-    for part in asked.parts:
-        description = found.description_id(_one(part).to_json())
-        found.connection.execute("INSERT INTO planned VALUES (?, ?, ?, 0)", (name, description, part.count))
 
 
-def cancel(found: Tables, name: str) -> int:
-    """Free what is not used; how many releases that were."""
-    if _entry(found, name)[3]:
+def cancellable(found: Tables, name: str, lookup: Lookup) -> Reservation:
+    """The plan of this name, of which something may still be reserved."""
+    plan = find(found, name, lookup)
+    if plan.cancelled:
         raise InvalidInput(f"plan={shown(name)} of {found.ledger} was cancelled already: nothing of it is reserved.")
-    freed = sum(row.times - row.used for row in _rows(found) if row.plan == name)
-    found.connection.execute("UPDATE planned SET times = used WHERE plan = ?", (name,))
-    found.connection.execute("UPDATE plan SET cancelled = 1 WHERE name = ?", (name,))
-    return freed
-
-
-def record_use(found: Tables, name: str, taken: Taken, spend: int) -> None:
-    """Note that a record used up releases of a plan."""
-    for description, times in taken:
-        found.connection.execute(
-            "UPDATE planned SET used = used + ? WHERE plan = ? AND description = ?", (times, name, description)
-        )
-        found.connection.execute("INSERT INTO planned_spend VALUES (?, ?, ?, ?)", (spend, name, description, times))
+    return plan
 
 
 # Matching.
 
-
-def partition_of(found: Tables, name: str) -> str:
-    """The partition that a plan is for."""
-    return _entry(found, name)[2]
+_LISTED = 10  # names of plans in an error
 
 
-def _entry(found: Tables, name: str) -> tuple[str, float, str, int]:
-    plans = _plans(found)
-    for entry in plans:
-        if entry[0] == name:
-            return entry
-    known = ", ".join(shown(entry[0]) for entry in plans) or "none"
-    raise InvalidInput(f"plan={shown(name)} is not held by {found.ledger}: its plans are {known}.")
-
-
-def matched(found: Tables, name: str, partition: str | None, asked: Composition, lookup: Lookup) -> Taken:
+def matched(found: Tables, name: str, partition: str | None, asked: Composition, lookup: Lookup) -> Use:
     """Which reserved releases the asked ones take the place of; an error says what does not match."""
-    entry = _entry(found, name)
-    if partition is not None and partition != entry[2]:
+    plan = find(found, name, lookup)
+    if partition is not None and partition != plan.partition:
         raise InvalidInput(
-            f"partition={shown(partition)} is not {shown(entry[2] or None)}, that of plan={shown(name)}: release for "
+            f"partition={shown(partition)} is not {shown(plan.partition)}, that of plan={shown(name)}: release for "
             "the individuals that were planned for."
         )
-    if entry[3]:
+    if plan.cancelled:
         raise InvalidInput(f"plan={shown(name)} of {found.ledger} was cancelled: release without it, or plan anew.")
-    left = {row.description: row.times - row.used for row in _rows(found) if row.plan == name}
-    taken: Taken = []
+    planned = [item.release.parts[0] for item in plan.items]
+    left = [item.times - item.used for item in plan.items]
+    taken: Counter[int] = Counter()
     for part in asked.parts:
-        fitting = [description for description in left if _takes_the_place(part, lookup(description).parts[0])]
+        fitting = [number for number, one in enumerate(planned) if _takes_the_place(part, one)]
         if not fitting:
-            raise InvalidInput(_mismatch(name, part, [lookup(description).parts[0] for description in left]))
+            raise InvalidInput(_mismatch(name, part, planned))
         # The very one that was planned comes first.
-        fitting.sort(key=lambda description: lookup(description).parts[0].step != replace(part, count=1).step)
-        chosen = next((description for description in fitting if left[description] >= part.count), None)
+        fitting.sort(key=lambda number: planned[number].step != replace(part, count=1).step)
+        chosen = next((number for number in fitting if left[number] >= part.count), None)
         if chosen is None:
-            most = max(left[description] for description in fitting)
+            most = max(left[number] for number in fitting)
             raise BudgetExceeded(
                 f"plan={shown(name)} of {found.ledger} has {most} such releases left, and {part.count} "
                 f"{'is' if part.count == 1 else 'are'} asked for: release without the plan, or plan anew.",
@@ -236,15 +202,9 @@ def matched(found: Tables, name: str, partition: str | None, asked: Composition,
                 requested=asked.epsilon(found.budget().delta).upper,
             )
         left[chosen] -= part.count
-        taken.append((chosen, part.count))
-    return _summed(taken)
-
-
-def _summed(taken: Iterable[tuple[int, int]]) -> Taken:
-    counts: dict[int, int] = {}
-    for description, times in taken:
-        counts[description] = counts.get(description, 0) + times
-    return list(counts.items())
+        taken[chosen] += part.count
+    parts = tuple(replace(planned[number], count=times) for number, times in taken.items())
+    return Use(Composition(parts), plan.partition or total.EVERYWHERE)
 
 
 def _takes_the_place(part: Part, planned: Part) -> bool:
@@ -283,7 +243,7 @@ def _one(part: Part) -> Composition:
 def words_of(plans: Iterable[Reservation]) -> list[str]:
     """One line a plan, for people."""
     return [
-        f"{plan.name}: {'cancelled' if plan.cancelled else f'{plan.left:,} releases reserved'}, "
+        f"{' '.join(plan.name.split())}: {'cancelled' if plan.cancelled else f'{plan.left:,} releases reserved'}, "
         f"{sum(item.used for item in plan.items):,} used"
         + ("" if plan.partition is None else f", partition {plan.partition}")
         for plan in plans

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from lessnoise.composition import Composition
     from lessnoise.guarantees import Guarantee
-    from lessnoise.ledger.ledger import Ledger, Record
+    from lessnoise.ledger.ledger import Ledger
+    from lessnoise.ledger.record import Record
 
 FORMATS = (".png", ".svg", ".pdf")
 _WIDTH = 48

@@ -61,6 +61,7 @@ from lessnoise.mechanism.repeated import candidates_for_many, log_size
 from lessnoise.mechanism.request import Request
 from lessnoise.mechanism.rigorous import enclosure
 from lessnoise.mechanism.sampling import (
+    device_form,
     draw_noise,
     grid_step,
     has_independent_entries,
@@ -120,6 +121,7 @@ __all__ = [
     "dawa",
     "delta_of",
     "delta_of_one_shift",
+    "device_form",
     "discrete_gaussian",
     "draw_noise",
     "enclosure",

@@ -20,6 +20,7 @@ from lessnoise.noise import (
     Real,
     UniformBody,
     check_out,
+    is_drawn_on_devices,
     output_array,
 )
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lessnoise.noise import Form, Stream
+    from lessnoise.noise import DeviceForm, Form, IntegerTable, Stream
 
     Numbers = NDArray[Any]
 
@@ -106,6 +107,24 @@ def prepare_streamed(
     if isinstance(form, Integers):
         return noise_engine.prepare_streamed_integers(form, shape, stream, read)
     return noise_engine.prepare_streamed(form, shape, dtype, stream, read)
+
+
+@functools.singledispatch
+def device_integers(law: Law) -> IntegerTable | None:
+    """The table by which a device draws integer noise; None for a law that has none."""
+    return None
+
+
+def device_form(law: Law, shape: tuple[int, ...]) -> DeviceForm | None:
+    """What a device draws for this law, or None where the CPU has to: it is simply added, and a device knows it.
+
+    >>> device_form(Laplace(3.0), (5,)) is not None
+    True
+    """
+    if law.integer:
+        return device_integers(law)
+    form = _form(law, shape) if _simply_added(law) else None
+    return form if is_drawn_on_devices(form) else None  # type: ignore[return-value]
 
 
 def is_streamed(law: Law, shape: tuple[int, ...]) -> bool:

@@ -71,11 +71,11 @@ class Independent:
     def add(self, job: Job) -> None:
         """One pass over memory."""
         cells = 1 / Fraction(job.grid.step)
-        shift = ZERO if self.common is None else _common(self.common, job.stream, cells)
+        shift = ZERO if self.common is None else common_shift(self.common, job.stream, cells)
         job.add(self.scale.times(cells), shift)
 
 
-def _common(deviation: Real, stream: Stream, cells: Fraction) -> Real:
+def common_shift(deviation: Real, stream: Stream, cells: Fraction) -> Real:
     """The shared variable, in cells."""
     z = exact.draw(ziggurat.normal(), scalars(stream, SCALARS + 1))
 

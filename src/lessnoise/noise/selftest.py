@@ -192,6 +192,14 @@ def _normals(seconds: float, values: int, fault: Fault | None) -> list[Check]:
         thread.join()
     n = sum(half.done for half in halves) * BLOCK
     sums, tails = halves[0].sums + halves[1].sums, halves[0].tails + halves[1].tails
+    checks = moment_checks(n, sums, tails)
+    pairs = list(zip(halves[0].kept, halves[1].kept, strict=False))
+    a, b = np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+    return checks + _independence(a, b)
+
+
+def moment_checks(n: int, sums: Array, tails: NDArray[np.int64]) -> list[Check]:
+    """Of n normals: sums of powers 1 to 4 and of products of neighbours, and how many |x| exceed 1, 2, ..., 6."""
     root = math.sqrt(n)
     checks = [
         Check(f"moment {power}", float(sums[power - 1] / n - mean) / math.sqrt(variance) * root, _Z)
@@ -202,9 +210,7 @@ def _normals(seconds: float, values: int, fault: Fault | None) -> list[Check]:
         expected = n * math.erfc((i + 1) / math.sqrt(2.0))
         name = f"P(|x| > {i + 1}): {seen} of {n} seen, {expected:.1f} expected"
         checks.append(Check(name, _deviate(int(seen), expected), _Z))
-    pairs = list(zip(halves[0].kept, halves[1].kept, strict=False))
-    a, b = np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
-    return checks + _independence(a, b)
+    return checks
 
 
 def _independence(a: Array, b: Array) -> list[Check]:
@@ -234,7 +240,12 @@ def _released(fault: Fault | None) -> list[Check]:
     y = add_noise(Independent(ziggurat.normal(), Real.exactly(sigma)), np.full(n, start), Stream.secure())
     if fault is not None:
         y = start + sigma * fault((y - start) / sigma)
-    step = Grid.of(sigma).step
+    return released_checks(y, start, sigma)
+
+
+def released_checks(y: Array, start: float, sigma: float) -> list[Check]:
+    """The same of given outputs: ``start`` plus normal noise of deviation ``sigma``."""
+    n, step = y.size, Grid.of(sigma).step
     cells = y / step
     off = float(np.count_nonzero(cells != np.rint(cells)))
     whole = np.rint(cells).astype(np.int64)

@@ -68,6 +68,11 @@ class Stream:
         self._process = os.getpid()
         return self
 
+    @property
+    def unclaimed(self) -> bool:
+        """Whether its key is still to be drawn."""
+        return self._key is not None
+
     def fix(self, block: int, position: int, first: int) -> None:
         """One word that is not drawn: it begins with ``first``, and all its further levels are 0."""
         self.fixed = block, position, first

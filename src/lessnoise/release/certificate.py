@@ -16,6 +16,7 @@ from lessnoise.doubles import compact
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.mechanism import Mechanism, grid_step
+from lessnoise.noise import ChaChaStream
 from lessnoise.query import read_asked
 from lessnoise.release.coverage import check_covers
 from lessnoise.release.form import check_form
@@ -38,15 +39,20 @@ _WORDS = (
     "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
     "to delta is delta_numeric, and it is included."
 )
+_DEVICE_WORDS = (
+    "The random words come from ChaCha20, taken as a random function under a secret key; delta_numeric, what AES-256 "
+    "would add to delta, is included all the same."
+)
 
 
-def assumptions(mechanism: Mechanism, asked: Asked | None = None) -> tuple[str, ...]:
+def assumptions(mechanism: Mechanism, asked: Asked | None = None, stream: Stream | None = None) -> tuple[str, ...]:
     """What the guarantee rests on: with a query, not on a sensitivity that the caller stated.
 
     Integer noise is drawn and added in integers, so rounding is no concern there.
     """
     stated = _SENSITIVITY if mechanism.changes is None else _CHANGES
-    shared = (stated if asked is None else _QUERY, _COMPOSITION, _WORDS)
+    words = _DEVICE_WORDS if isinstance(stream, ChaChaStream) else _WORDS
+    shared = (stated if asked is None else _QUERY, _COMPOSITION, words)
     return shared if mechanism.law.integer else (*shared, mechanism.law.rounding)
 
 
@@ -100,7 +106,7 @@ class Certificate(Shown):
             holds,
             stream.private,
             stream.description,
-            assumptions(mechanism, asked),
+            assumptions(mechanism, asked, stream),
             asked=asked,
         )
 

@@ -15,6 +15,7 @@ from lessnoise import files, npy, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.payment import Payment
+from lessnoise.release.tensors import as_array, is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,9 +58,10 @@ def write_staged(
 ) -> Release:
     """Write a release into its files and place them; returns it with the SHA-256 in its certificate."""
     with Payment(ledger, release.receipt, release) as payment:
-        flat = np.ascontiguousarray(release.value).reshape(-1)
+        value = as_array(release.value) if is_tensor(release.value) else release.value
+        flat = np.ascontiguousarray(value).reshape(-1)
         parts = (flat[start : start + _PART] for start in range(0, flat.size, _PART))
-        digest = write_array(staged, target, release.value.shape, flat.dtype, lambda write: [*map(write, parts)])
+        digest = write_array(staged, target, value.shape, flat.dtype, lambda write: [*map(write, parts)])
         certificate = dataclasses.replace(release.certificate, value_sha256=digest)
         place(certificate, target, staged, payment, signer)
     return dataclasses.replace(release, certificate=certificate)

@@ -53,7 +53,7 @@ class Payment:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None or self.ledger is None or isinstance(error, PaidNotReleased):
             return
-        file = f"ledger={self.ledger.path}"
+        file = f"ledger={self.ledger.address}"
         if self.receipt is None:
             if self._paying and not isinstance(error, Exception):
                 error.add_note(f"interrupted while paying: whether it was paid, the last record of {file} tells.")

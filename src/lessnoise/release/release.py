@@ -14,16 +14,18 @@ from lessnoise._display import Plotted
 from lessnoise._later import offers
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism import BEST, choose_mechanism, integer_array, is_streamed, prepare_noise, values_drawn
-from lessnoise.noise import Stream, can_keep
+from lessnoise.noise import ChaChaStream, Stream, can_keep
 from lessnoise.query import Answer, Asked
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.coverage import check_covers, unquoted
 from lessnoise.release.pair import read_release, reserved, write_staged
 from lessnoise.release.payment import Payment
+from lessnoise.release.tensors import as_array, checked_tensor, form_there, grid_type, is_tensor, like, prepare_there
 
 if TYPE_CHECKING:
     import os
 
+    import torch
     from numpy.typing import ArrayLike, NDArray
 
     from lessnoise.ledger import Ledger, Receipt
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 class Release(Plotted):
     """A noisy value and its certificate; with a ledger, the receipt of what it cost.
 
-    A float32 value stays float32; integers stay integers for integer noise.
+    A float32 value stays float32; integers stay integers for integer noise. The noisy value of a tensor is a tensor on
+    the same device.
 
     >>> import pathlib, tempfile, lessnoise as ln
     >>> made = ln.laplace(epsilon=1, sensitivity=1, shape=3).release([1.0, 2.0, 3.0])
@@ -46,7 +49,7 @@ class Release(Plotted):
     (True, True)
     """
 
-    value: NDArray[np.float64] | NDArray[np.float32] | NDArray[np.int64]
+    value: Any  # an array of float64, float32 or int64; of a tensor, a tensor on its device
     certificate: Certificate
     receipt: Receipt | None = None
 
@@ -80,6 +83,8 @@ def release(
     Of an :class:`~lessnoise.Answer`, the mechanism must hide all that one unit can change, and the certificate says
     what was asked.
 
+    A tensor of PyTorch is released where it lies, and the noisy value is a tensor on the same device.
+
     What fails before the payment costs nothing; what fails after it raises :class:`~lessnoise.PaidNotReleased`.
 
     >>> import lessnoise as ln
@@ -88,6 +93,8 @@ def release(
     >>> r.value.shape, r.certificate.private, r.certificate.guarantee.delta <= 1e-6
     ((3,), True, True)
     """
+    if is_tensor(value):
+        return _release_tensor(mechanism, value, rng, ledger, partition, out, threads)
     asked = None
     if isinstance(value, Answer):
         asked, value = value.asked, value.value
@@ -107,6 +114,33 @@ def release(
         payment.spend(mechanism, partition)
         with unquoted(asked):
             noisy = drawing()
+    return Release(noisy, certificate, payment.receipt)
+
+
+def _release_tensor(
+    mechanism: Mechanism,
+    value: torch.Tensor,
+    rng: np.random.Generator | None,
+    ledger: Ledger | None,
+    partition: str | None,
+    out: Any,  # noqa: ANN401
+    threads: int | None,
+) -> Release:
+    """The same for a tensor; the noisy one is on its device."""
+    value = checked_tensor(value, mechanism.shape)
+    form = form_there(mechanism, value)
+    if form is None:
+        if out is not None:
+            raise InvalidInput(f"out= is not for tensors on {value.device} with this noise: leave it out.")
+        made = release(mechanism, as_array(value), rng, ledger=ledger, partition=partition, threads=threads)
+        with Payment(ledger, made.receipt, made):
+            return replace(made, value=like(made.value, value))
+    stream, certificate = certified(mechanism, grid_type(value), rng, ledger, partition, streams=ChaChaStream)
+    assert isinstance(stream, ChaChaStream)
+    drawing = prepare_there(form, value, stream, out)
+    with Payment(ledger) as payment:
+        payment.spend(mechanism, partition)
+        noisy = drawing()
     return Release(noisy, certificate, payment.receipt)
 
 
@@ -143,11 +177,12 @@ def certified(
     ledger: Ledger | None,
     partition: str | None,
     asked: Asked | None = None,
+    streams: type[Stream] = Stream,
 ) -> tuple[Stream, Certificate]:
     """Every check that needs no value; the words of the release, not drawn yet, and its certificate."""
     generator = validation.generator(rng)
     _check_payment(generator, ledger, partition)
-    stream = Stream.of(generator)
+    stream = streams.of(generator)
     certificate = Certificate.of(mechanism, stream, dtype, asked)
     _refuse_impossible(certificate)
     if certificate.claim_holds is False and mechanism.claim is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import getpass
 import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -96,3 +99,56 @@ def test_a_receipt_is_printed_even_if_what_is_left_cannot_be_told(run, monkeypat
     monkeypatch.setattr(ln.Ledger, "remaining", fails)
     assert "recorded as number 1" in run("ledger", "spend", "c.ledger", *GAUSSIAN).stdout
     assert json.loads(run("ledger", "spend", "c.ledger", *GAUSSIAN, "--json").stdout)["record"] == 2
+
+
+def test_verify_and_marks(run, tmp_path):
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+    receipt = json.loads(run("ledger", "spend", "c.ledger", *GAUSSIAN, "--key", "day 1", "--json").stdout)
+    assert "was recorded before" in run("ledger", "spend", "c.ledger", *GAUSSIAN, "--key", "day 1").stdout
+    checked = json.loads(run("ledger", "verify", "c.ledger", "--mark", receipt["mark"], "--json").stdout)
+    assert (checked["records"], checked["mark"]) == (1, receipt["mark"])
+    assert "mark='7' is none" in run("ledger", "verify", "c.ledger", "--mark", "7", code=2).output
+    with contextlib.closing(sqlite3.connect(tmp_path / "c.ledger", isolation_level=None)) as connection:
+        connection.execute("UPDATE record SET note = 'edited'")
+    assert "was changed, the budget or record 1" in run("ledger", "verify", "c.ledger", code=2).output
+
+
+def test_show_names_mechanism_note_who_and_when(run):
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6", "--adaptive")
+    run("ledger", "spend", "c.ledger", *GAUSSIAN, "--note", "[bold]survey[/bold]")
+    text = run("ledger", "show", "c.ledger").stdout
+    for words in ("analytic-gaussian", "[bold]survey[/bold]", getpass.getuser(), "Smith and Thakurta"):
+        assert words in text
+    shown = json.loads(run("ledger", "show", "c.ledger", "--json", "--latest", "1").stdout)
+    assert shown["adaptive"]
+    assert [record["mechanism"] for record in shown["latest"]] == ["analytic-gaussian"]
+    refused = run("ledger", "spend", "c.ledger", "laplace", *GAUSSIAN[1:], code=2)
+    assert "is not plain Gaussian noise" in refused.output
+
+
+def test_export_and_import(run, tmp_path):
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+    run("ledger", "spend", "c.ledger", *GAUSSIAN)
+    run("ledger", "export", "c.ledger", "open.json")
+    assert "was not closed" in run("ledger", "import", "open.json", "d.ledger", code=2).output
+    run("ledger", "export", "c.ledger", "closed.json", "--close")
+    assert "takes no more spends" in run("ledger", "spend", "c.ledger", *GAUSSIAN, code=2).output
+    assert "with 1 records" in run("ledger", "import", "closed.json", "d.ledger").stdout
+    run("ledger", "spend", "d.ledger", *GAUSSIAN)
+    assert "exists already" in run("ledger", "import", "closed.json", "d.ledger", code=2).output
+    (tmp_path / "bad.json").write_text("[]")
+    assert "records" in run("ledger", "import", "bad.json", "e.ledger", code=2).output
+    assert not (tmp_path / "e.ledger").exists()
+
+
+def test_addresses_of_servers(run):
+    address = "postgresql://ada:secret@/city?host=/nowhere&ledger=north"
+    script = run("ledger", "roles", address, "--spend", "bob", "--read", "eve").stdout
+    assert 'GRANT lessnoise_spend TO "bob";' in script
+    assert "secret" not in script
+    assert "is a file, which has no roles" in run("ledger", "roles", "c.ledger", code=2).output
+    for command in (["show"], ["verify"], ["export"], ["migrate"], ["serve"], ["spend"]):
+        more = GAUSSIAN if command == ["spend"] else []
+        refused = run("ledger", *command, address, *more, code=2).output
+        assert "postgresql://ada@%2Fnowhere/city?ledger=north cannot be reached" in refused
+        assert "secret" not in refused

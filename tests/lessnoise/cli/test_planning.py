@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 import lessnoise as ln
 
 ASKED = ["--shape", "3", "--sensitivity", "1", "--epsilon", "1", "--delta", "1e-6"]
@@ -17,13 +19,48 @@ def test_a_plan_is_made_written_reserved_and_cancelled(run, tmp_path):
     assert "40 releases together" in text
     assert "exists already" in run("plan", *ASKED, "--times", "40", "--out", "year.json", code=2).output
     run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
-    assert "reserved 40" in run("ledger", "reserve", "c.ledger", "year.json", "--name", "m").stdout
+    assert "40 releases are reserved as m" in run("ledger", "reserve", "c.ledger", "year.json", "--name", "m").stdout
     assert "m: 40 releases reserved, 0 used" in run("ledger", "show", "c.ledger").stdout
     assert "would add epsilon" in run("ledger", "reserve", "c.ledger", "year.json", "--name", "n", code=2).output
     exported = json.loads(run("ledger", "export", "c.ledger").stdout)
-    assert [(one["name"], one["items"][0]["times"]) for one in exported["plans"]] == [("m", 40)]
+    assert [(one["kind"], one["note"], one["release"]["parts"][0]["count"]) for one in exported["records"]] == [
+        ("reserve", "m", 40)
+    ]
+    shown = json.loads(run("ledger", "show", "c.ledger", "--json").stdout)
+    assert [(one["name"], one["items"][0]["times"]) for one in shown["plans"]] == [("m", 40)]
     assert json.loads(run("ledger", "cancel", "c.ledger", "m", "--json").stdout)["freed"] == 40
     assert "cancelled already" in run("ledger", "cancel", "c.ledger", "m", code=2).output
+
+
+def test_releases_from_a_plan(run, tmp_path):
+    gaussian = ["--mechanism", "analytic-gaussian"]
+    run("plan", *ASKED, "--times", "12", *gaussian, "--out", "year.json")
+    plan = ln.ReleasePlan.from_json((tmp_path / "year.json").read_text())
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+    first = json.loads(run("ledger", "reserve", "c.ledger", "year.json", "--name", "m", "--key", "k", "--json").stdout)
+    assert "reserved before" in run("ledger", "reserve", "c.ledger", "year.json", "--name", "m", "--key", "k").stdout
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    # The claim that this noise has of its own, and a little less.
+    epsilon = plan.mechanism.epsilon(1e-7).upper
+    asked = ["--sensitivity", "1", "--delta", "1e-7", "--epsilon"]
+    paid = ["--ledger", "c.ledger", "--plan"]
+    refused = run("release", "a.npy", "b.npy", *gaussian, *asked, f"{1.01 * epsilon}", *paid, "m", code=2).output
+    assert "is not one of plan='m'" in refused
+    assert "its plans are 'm'" in run("release", "a.npy", "b.npy", *asked, "0.1", *paid, "n", code=2).output
+    assert "pass --ledger" in run("release", "a.npy", "b.npy", *asked, "0.1", "--plan", "m", code=2).output
+    assert not (tmp_path / "b.npy").exists()
+    run("release", "a.npy", "b.npy", *gaussian, *asked, f"{0.99 * epsilon}", *paid, "m")
+    spend = ["ledger", "spend", "c.ledger", "analytic-gaussian", "--shape", "3", *asked, f"{0.99 * epsilon}"]
+    assert "would add epsilon" in run(*spend, code=2).output
+    run(*spend, "--plan", "m", "--count", "2")
+    shown = json.loads(run("ledger", "show", "c.ledger", "--json").stdout)
+    assert [one["plan"] for one in shown["latest"]] == ["m", "m"]
+    assert shown["plans"][0]["items"][0]["used"] == 3
+    assert "2 records fit together" in run("ledger", "verify", "c.ledger", "--mark", first["mark"]).stdout
+    run("ledger", "export", "c.ledger", "c.json", "--close")
+    run("ledger", "import", "c.json", "d.ledger")
+    assert "m: 9 releases reserved, 3 used" in run("ledger", "show", "d.ledger").stdout
+    assert "freed 9" in run("ledger", "cancel", "d.ledger", "m").stdout
 
 
 def test_a_schedule_in_either_format(run, tmp_path):

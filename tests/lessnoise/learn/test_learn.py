@@ -216,6 +216,7 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
 
     from lessnoise.learn.batch import tagged
     from lessnoise.learn.gradients import RESERVE
+    from lessnoise.learn.loader import Place
 
     quiet = learn.gaussian(noise_multiplier=1e-9, clip_norm=0.3, parameters=56)
     after = []
@@ -237,6 +238,7 @@ def test_gaussian_step_is_that_of_opacus_but_for_the_noise(torch, parts):
             loss = torch.nn.functional.cross_entropy
         inputs, labels = parts()[2].dataset[:40]
         if ours:
+            loader.places[loader.collate_fn.name] = Place(None, last=True)
             inputs, labels = tagged((inputs, labels), loader.collate_fn.name, 40)
         loss(model(inputs), labels).backward()
         optimizer.step()
@@ -248,11 +250,13 @@ def noises(torch, parts, mechanism, secure, draws=60):
     """Noise of many steps on empty gradients, one row each."""
     found = []
     from lessnoise.learn.batch import tagged
+    from lessnoise.learn.loader import Place
 
     private = private_of(parts(batch_size=1), mechanism=mechanism, secure_mode=secure)
     for number in range(draws):
         private.optimizer.zero_grad()
         name = f"{private.data_loader.collate_fn.name}{number}"
+        private.data_loader.places[name] = Place(None, last=True)
         inputs, labels = tagged((torch.zeros(0, 6), torch.zeros(0).long()), name, 0)
         private.loss(private.model(inputs), labels).backward()
         private.optimizer.pre_step()
@@ -326,20 +330,6 @@ def test_empty_batches_are_steps_too(torch, parts):
     assert private.privacy.taken == 300
 
 
-def test_virtual_steps_count_once(torch, parts):
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
-
-    private = private_of(parts())
-    with BatchMemoryManager(
-        data_loader=private.data_loader, max_physical_batch_size=7, optimizer=private.optimizer
-    ) as loader:
-        for inputs, labels in loader:
-            private.optimizer.zero_grad()
-            private.loss(private.model(inputs), labels).backward()
-            private.optimizer.step()
-    assert private.privacy.taken == 10
-
-
 @pytest.mark.slow
 def test_checkpoints_resume_and_refuse_other_settings(torch, parts, tmp_path):
     first = private_of(parts(), delta=1e-5, epochs=3)
@@ -380,47 +370,6 @@ def test_a_ledger_pays_before_the_first_step_and_for_what_a_resumed_training_has
     private_of((model, optimizer, loader), epochs=2)  # nothing was changed
 
 
-def distributed_worker(rank, file, results):
-    """One of two processes that train one model; each sees its half of the records."""
-    import torch
-    from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
-
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
-    torch.manual_seed(0)
-    inputs = torch.randn(200, 6)
-    data = torch.utils.data.TensorDataset(inputs, (inputs[:, 0] > 0).long())
-    model = DifferentiallyPrivateDistributedDataParallel(torch.nn.Linear(6, 2))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    loader = torch.utils.data.DataLoader(data, batch_size=20)
-    step = learn.gaussian(noise_multiplier=5.0, clip_norm=1.0, parameters=14)
-    private = private_of((model, optimizer, loader), mechanism=step, records=200)
-    seen = []
-    private.model.register_forward_hook(lambda module, given, scores: seen.append(len(given[0])))
-    learn.fit(private, epochs=1, report=lambda line: None)
-    weights = torch.cat([p.detach().reshape(-1) for p in private.model.parameters()]).tolist()
-    results.put((rank, private.privacy.taken, sum(seen), weights))
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.slow
-def test_distributed_training_adds_one_noise_to_the_common_sum(torch, tmp_path):
-    context = torch.multiprocessing.get_context("spawn")
-    results = context.Queue()
-    workers = [
-        context.Process(target=distributed_worker, args=(rank, tmp_path / "meeting", results)) for rank in range(2)
-    ]
-    for worker in workers:
-        worker.start()
-    found = sorted(results.get(timeout=300) for _ in workers)
-    for worker in workers:
-        worker.join()
-    assert [taken for _, taken, _, _ in found] == [10, 10]
-    assert found[0][3] == found[1][3]  # the same noise everywhere
-    assert all(30 < seen < 180 for _, _, seen, _ in found)  # 100 on the mean: half of the records each
-
-
 @pytest.mark.slow
 def test_published_training_runs_warns_and_reports_the_truth(torch, parts):
     with pytest.warns(ln.ClaimWarning, match=r"does not hold: composed exactly, delta is at least 0\.\d+"):
@@ -444,13 +393,16 @@ def test_seeded_training_repeats_and_says_that_it_is_not_private(torch, parts):
 def test_secure_training_takes_nothing_from_torchs_seed(torch, parts):
     """Same seed of torch, same first batch: the noise is another one, and so are the samples."""
     from lessnoise.learn.batch import tagged
+    from lessnoise.learn.loader import Place
 
     weights, batches = [], []
     for _ in range(2):
         torch.manual_seed(5)
         private = private_of(parts())
         batches.append(next(iter(private.data_loader))[0])
-        inputs, labels = tagged(parts()[2].dataset[:30], private.data_loader.collate_fn.name, 30)
+        name = private.data_loader.collate_fn.name
+        private.data_loader.places[name] = Place(None, last=True)
+        inputs, labels = tagged(parts()[2].dataset[:30], name, 30)
         private.loss(private.model(inputs), labels).backward()
         private.optimizer.step()
         weights.append(next(private.model.parameters()).detach().clone())

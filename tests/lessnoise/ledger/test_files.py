@@ -91,7 +91,7 @@ def test_a_child_forked_in_the_midst_of_a_transaction_leaves_it_alone(ledger):
     child = -1
     try:
         with ledger._store.writing() as tables:
-            tables.add(1.8e9, "", 1, "of the parent")
+            tables.add(tables.json_of(1), note="of the parent")
             child = os.fork()
             if child == 0 and "forked in the midst of a spend" not in told(ledger.count):
                 os._exit(1)
@@ -225,7 +225,7 @@ def test_a_reader_that_does_not_let_go_stops_a_spend_and_nothing_is_spent(ledger
     monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     reader = sqlite3.connect(ledger.path, isolation_level=None)
     reader.execute("BEGIN")
-    reader.execute("SELECT * FROM spend").fetchone()
+    reader.execute("SELECT * FROM record").fetchone()
     assert "kept busy by another process: try again; nothing was spent" in told(ledger.spend, GAUSSIAN)
     reader.close()
     assert ledger.count() == 6
@@ -246,7 +246,7 @@ def test_texts_that_cannot_be_stored_cost_nothing(ledger, text):
     for arguments in ({"note": text}, {"partition": text}):
         with pytest.raises(ln.InvalidInput):
             ledger.spend(GAUSSIAN, **arguments)
-    ledger.spend(GAUSSIAN, partition="a\0b", note="'; DROP TABLE spend; --\n\0")
+    ledger.spend(GAUSSIAN, partition="a\0b", note="'; DROP TABLE record; --\n\0")
     assert (ledger.count(), ledger.records()[-1].partition) == (7, "a\0b")
 
 
@@ -306,8 +306,9 @@ def _replace(stored):
 )
 def test_a_forged_description_is_refused_in_one_sentence(ledger, change, words):
     forge(ledger.path, change)
-    for use in (ledger.records, ledger.spent, lambda: ledger.spend(GAUSSIAN), ledger.verify):
+    for use in (ledger.records, ledger.spent, lambda: ledger.spend(GAUSSIAN)):
         assert words in told(use)
+    assert "was changed, record 2 or one before it" in told(ledger.verify)
 
 
 LOOSE = {" STRICT,": " ", ") STRICT": ")", " NOT NULL": "", " CHECK (only = 1)": "", " REFERENCES description (id)": ""}
@@ -345,24 +346,31 @@ def edit_loosely(path, statement):
         "UPDATE budget SET neighbours = 'friends'",
         "UPDATE budget SET created = 'today'",
         "DELETE FROM budget",
-        "INSERT INTO budget SELECT 2, epsilon, delta, neighbours, created, lessnoise FROM budget",
+        "INSERT INTO budget SELECT 2, epsilon, delta, neighbours, created, lessnoise, adaptive FROM budget",
+        "UPDATE budget SET adaptive = 2",
         "UPDATE description SET json = NULL WHERE id = 2",
         "UPDATE description SET json = x'ff' WHERE id = 2",
         "UPDATE description SET digest = 'abc' WHERE id = 2",
         "UPDATE description SET id = 7 WHERE id = 2",
         "DELETE FROM description",
-        "UPDATE spend SET time = NULL WHERE id = 3",
-        "UPDATE spend SET time = 9e999 WHERE id = 3",
-        "UPDATE spend SET time = 'noon' WHERE id = 3",
-        "UPDATE spend SET partition = 'west' WHERE id = 3",
-        "UPDATE spend SET partition = x'00' WHERE id = 3",
-        "UPDATE spend SET description = 99 WHERE id = 3",
-        "UPDATE spend SET description = -9223372036854775808 WHERE id = 3",
-        "UPDATE spend SET note = NULL WHERE id = 3",
-        "UPDATE spend SET note = x'ff' WHERE id = 3",
-        "UPDATE spend SET id = 9223372036854775807 WHERE id = 6",
-        "DELETE FROM spend WHERE id = 6",
-        "DELETE FROM spend",
+        "UPDATE record SET time = NULL WHERE id = 3",
+        "UPDATE record SET time = 9e999 WHERE id = 3",
+        "UPDATE record SET time = 'noon' WHERE id = 3",
+        "UPDATE record SET partition = 'west' WHERE id = 3",
+        "UPDATE record SET partition = x'00' WHERE id = 3",
+        "UPDATE record SET description = 99 WHERE id = 3",
+        "UPDATE record SET description = -9223372036854775808 WHERE id = 3",
+        "UPDATE record SET note = NULL WHERE id = 3",
+        "UPDATE record SET note = x'ff' WHERE id = 3",
+        "UPDATE record SET id = 9223372036854775807 WHERE id = 6",
+        "UPDATE record SET kind = 'gift' WHERE id = 3",
+        "UPDATE record SET kind = 'close' WHERE id = 3",
+        "UPDATE record SET who = NULL WHERE id = 3",
+        "UPDATE record SET key = x'00' WHERE id = 3",
+        "UPDATE record SET hash = NULL WHERE id = 3",
+        "UPDATE record SET hash = 'abc' WHERE id = 6",
+        "DELETE FROM record WHERE id = 6",
+        "DELETE FROM record",
         "UPDATE total SET count = -1",
         "UPDATE total SET count = NULL",
         "UPDATE total SET count = 'three'",
@@ -385,8 +393,21 @@ def test_bad_rows_are_refused_in_one_sentence(ledger, statement):
             use()
 
 
+def test_an_error_that_is_kept_keeps_no_lock(ledger, monkeypatch):
+    """Its traceback holds every frame, and with them whatever was being read."""
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
+    whole = ledger.path.read_bytes()
+    edit_loosely(ledger.path, "UPDATE record SET description = -1 WHERE id < 4")
+    with pytest.raises(ln.LedgerError) as caught:
+        ledger.verify()
+    kept = caught.value
+    ledger.path.write_bytes(whole)
+    ledger.spend(GAUSSIAN)
+    assert "table total" in str(kept)
+
+
 def test_records_that_were_deleted_together_with_their_totals_are_missed(ledger):
-    edit(ledger.path, "DELETE FROM total WHERE partition = 'south'", "DELETE FROM spend WHERE partition = 'south'")
+    edit(ledger.path, "DELETE FROM total WHERE partition = 'south'", "DELETE FROM record WHERE partition = 'south'")
     assert "contradicts itself" in told(ln.Ledger.open, ledger.path)
     edit(ledger.path, "UPDATE sqlite_sequence SET seq = 4")
     assert "lacks records" in told(ln.Ledger.open, ledger.path)
@@ -396,13 +417,13 @@ def test_records_that_were_deleted_together_with_their_totals_are_missed(ledger)
     "statement",
     [
         "DROP TABLE total",
-        "DROP TABLE spend",
-        "ALTER TABLE spend DROP COLUMN note",
+        "DROP TABLE record",
+        "ALTER TABLE record DROP COLUMN note",
         "ALTER TABLE total RENAME TO totals",
         "CREATE TABLE more (x)",
-        "CREATE INDEX more ON spend (time)",
-        "CREATE VIEW more AS SELECT * FROM spend",
-        "CREATE TRIGGER more BEFORE INSERT ON spend BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE INDEX more ON record (time)",
+        "CREATE VIEW more AS SELECT * FROM record",
+        "CREATE TRIGGER more BEFORE INSERT ON record BEGIN SELECT RAISE(IGNORE); END",
         "CREATE TRIGGER more AFTER INSERT ON total BEGIN DELETE FROM total; END",
     ],
 )

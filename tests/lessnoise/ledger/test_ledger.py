@@ -272,7 +272,7 @@ def test_newer_versions_are_refused_and_left_alone(tmp_path):
     with sqlite3.connect(ledger.path) as connection:
         connection.execute(f"PRAGMA user_version = {database.VERSION + 1}")
     connection.close()
-    refused(ledger.path, "has version 2, and this lessnoise knows 1")
+    refused(ledger.path, "has version 3, and this lessnoise knows 2")
 
 
 def test_damage_is_noticed(tmp_path):

@@ -25,10 +25,12 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from lessnoise.noise import LONGEST_TABLE, TABLE_BITS, IntegerTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,10 +179,29 @@ def _resolve(blocks: BlockLaw, word: int, source: Sequence) -> int:
     digits, bits = word, 64
     while True:
         digits, bits = (digits << 64) | int(source.words(1)[0]), bits + 64
-        first, last = straddling_words(blocks, bits)
-        block = bisect_left(last, digits)
-        if block == bisect_right(first, digits) and block < len(first):
+        block = _decided(blocks, digits, bits)
+        if block is not None:
             return block
+
+
+def _decided(blocks: BlockLaw, digits: int, bits: int) -> int | None:
+    """The block of a uniform that begins with these digits, if they tell."""
+    first, last = straddling_words(blocks, bits)
+    block = bisect_left(last, digits)
+    return block if block == bisect_right(first, digits) and block < len(first) else None
+
+
+@functools.lru_cache(maxsize=16)
+def device_table(blocks: BlockLaw) -> IntegerTable | None:
+    """The table by which a device draws a law with blocks of one magnitude, or None if it is too long."""
+    if isinstance(blocks, Blocks) and blocks.linear * LONGEST_TABLE + blocks.square * LONGEST_TABLE**2 > 64:
+        blocks = replace(blocks, shift=0)  # the table will end before it is too long
+    if blocks.shift:
+        return None
+    first, last = straddling_words(blocks, TABLE_BITS)
+    if len(first) > LONGEST_TABLE:
+        return None
+    return IntegerTable.of(first, last, functools.partial(_decided, blocks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,13 @@ from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
 from lessnoise.mechanism.curve import entries, law_delta, law_pure_epsilon, no_curve, worst_of
-from lessnoise.mechanism.families.block_sampler import BlockLaw, Blocks, sampler_of
+from lessnoise.mechanism.families.block_sampler import BlockLaw, Blocks, device_table, sampler_of
 from lessnoise.mechanism.families.generalized_gaussian import GeneralizedGaussian, square_moments
 from lessnoise.mechanism.families.geometric import largest_change
 from lessnoise.mechanism.families.power_blocks import PowerBlocks
 from lessnoise.mechanism.law import Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
-from lessnoise.mechanism.sampling import noise_form
+from lessnoise.mechanism.sampling import device_integers, noise_form
 from lessnoise.mechanism.sums import log_sum_moment, square_quantile
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Array
     from lessnoise.changes import Changes, Moves
+    from lessnoise.noise import IntegerTable
 
 
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 2.0**17
@@ -322,3 +323,8 @@ def blocks_of(law: DiscretePower) -> BlockLaw:
 @noise_form.register(DiscretePower)
 def _(law: DiscretePower, shape: tuple[int, ...]) -> noise_engine.Integers:
     return noise_engine.Integers(sampler_of(blocks_of(law)).draw)  # its table is made before a release begins
+
+
+@device_integers.register(DiscretePower)
+def _(law: DiscretePower) -> IntegerTable | None:
+    return device_table(blocks_of(law))

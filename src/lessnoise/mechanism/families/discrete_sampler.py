@@ -19,12 +19,14 @@ from lessnoise import validation
 from lessnoise._common import settle
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
-from lessnoise.mechanism.families.block_sampler import Blocks, sampler_of
+from lessnoise.mechanism.families.block_sampler import Blocks, device_table, sampler_of
 from lessnoise.mechanism.law import Plain, register
-from lessnoise.mechanism.sampling import noise_form
+from lessnoise.mechanism.sampling import device_integers, noise_form
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from lessnoise.noise import IntegerTable
 
     Integers = NDArray[np.int64]
 
@@ -143,3 +145,8 @@ def blocks_of(law: DiscreteGaussian) -> Blocks:
 @noise_form.register(DiscreteGaussian)
 def _(law: DiscreteGaussian, shape: tuple[int, ...]) -> noise_engine.Integers:
     return noise_engine.Integers(sampler_of(blocks_of(law)).draw)  # its table is made before a release begins
+
+
+@device_integers.register(DiscreteGaussian)
+def _(law: DiscreteGaussian) -> IntegerTable | None:
+    return device_table(blocks_of(law))

@@ -38,12 +38,12 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket, Claim, Neighbours
 from lessnoise.mechanism.builders import OURS
 from lessnoise.mechanism.curve import entries, law_delta, law_pure_epsilon, no_curve, worst_of
-from lessnoise.mechanism.families.block_sampler import Blocks, sampler_of
+from lessnoise.mechanism.families.block_sampler import Blocks, device_table, sampler_of
 from lessnoise.mechanism.law import Laplace, Plain, register
 from lessnoise.mechanism.losses import log_raw_moment, quantile
 from lessnoise.mechanism.mechanism import Mechanism
 from lessnoise.mechanism.request import Request
-from lessnoise.mechanism.sampling import noise_form
+from lessnoise.mechanism.sampling import device_integers, noise_form
 from lessnoise.mechanism.sums import log_sum_moment, square_quantile
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from lessnoise._common import Array, IntArray, Shape
     from lessnoise.changes import Changes, Moves
-    from lessnoise.noise import Sequence
+    from lessnoise.noise import IntegerTable, Sequence
 
 
 LEAST_COUNT_NOISE = "least-count-noise"
@@ -283,6 +283,11 @@ def blocks_of(law: Geometric) -> Blocks:
 def _(law: Geometric, shape: tuple[int, ...]) -> noise_engine.Integers:
     finish = None if law.reach is None else functools.partial(_ended, law)
     return noise_engine.Integers(functools.partial(sampler_of(blocks_of(law)).draw, finish=finish))
+
+
+@device_integers.register(Geometric)
+def _(law: Geometric) -> IntegerTable | None:
+    return device_table(blocks_of(law)) if law.reach is None else None
 
 
 def _ended(law: Geometric, values: IntArray, source: Sequence) -> IntArray:
