@@ -150,9 +150,8 @@ class MechanismOptimizer(DPOptimizer):
         mechanism = self.accountant.plan.mechanism
         form = device_form(mechanism.law, mechanism.shape) if has_kernels(flat.device) else None
         if form is not None:
-            return prepare_noise_on_device(
-                form, flat, ChaChaStream.secure(), out=flat, bound=MOST_SUMMED * self.max_grad_norm
-            )()
+            bound = MOST_SUMMED * self.max_grad_norm
+            return prepare_noise_on_device(form, flat, ChaChaStream.secure(), out=flat, bound=bound)()
         value = flat.detach().to("cpu", torch.float64).numpy().reshape(mechanism.shape)
         noisy = prepare_noise(mechanism.law, value, Stream.secure())()
         return torch.from_numpy(noisy.reshape(-1)).to(flat.device)
