@@ -333,6 +333,8 @@ class Kernels:
         """The tiles that the kernel has left as they were."""
         import torch
 
+        if not flags.any():  # nearly always
+            return
         for tile in flags.nonzero().reshape(-1).tolist():
             part = slice(tile * TILE, min((tile + 1) * TILE, self.count))
             values = self.values[part].cpu().numpy()

@@ -212,7 +212,7 @@ def test_the_radius_of_shells_in_floats_is_within_its_error():
         drawn = ShellRadius(edges[start:], rng.random(3 - start), int(10 ** rng.uniform(0, 8))).draw(
             scalars(ChaChaStream.of(rng).claim())
         )
-        low, high = drawn.interval(2)
+        low, _ = drawn.interval(2)
         assert abs(Fraction(drawn.value) - low) <= Fraction(drawn.error) * low * Fraction(1, 2)
         assert drawn.error < 2.0**-40
 
