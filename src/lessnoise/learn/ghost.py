@@ -147,6 +147,8 @@ def by_parameter(
     gradients: Sequence[torch.Tensor | Layer], values: Sequence[torch.Tensor], parameters: Sequence[torch.nn.Parameter]
 ) -> list[torch.Tensor]:
     """One value a parameter, of one a parameter or one a layer."""
+    if not any(isinstance(gradient, Layer) for gradient in gradients):
+        return list(values)
     found: dict[torch.nn.Parameter, torch.Tensor] = {}
     for place, (gradient, value) in enumerate(zip(gradients, values, strict=True)):
         own = gradient.parameters if isinstance(gradient, Layer) else [parameters[place]]

@@ -78,6 +78,8 @@ def _is_small(flat: Sequence[torch.Tensor | Layer]) -> bool:
 
 
 def _norms(rows: torch.Tensor | Layer) -> torch.Tensor:
+    if isinstance(rows, torch.Tensor) and has_kernels(rows.device) and rows.numel():
+        return norms_by_kernel(rows)
     parts = [torch.linalg.vector_norm(rows[part], dim=1, dtype=torch.float64) for part in _parts(rows)]
     return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64, device=rows.device)
 
@@ -108,12 +110,30 @@ def _width(rows: torch.Tensor, narrow: bool) -> torch.dtype:
     return torch.float32 if narrow and rows.dtype != torch.float64 else torch.float64
 
 
+def norms_by_kernel(rows: torch.Tensor) -> torch.Tensor:
+    """The records' norms in one pass over memory, without a copy in doubles."""
+    from lessnoise.learn import kernels
+
+    stretches = -(-rows.shape[1] // kernels.STRETCH)
+    parts = torch.empty(len(rows), stretches, dtype=torch.float64, device=rows.device)
+    with _on(rows):
+        kernels.squares[parts.shape](
+            rows, parts, rows.shape[1], stretches, *rows.stride(), stretch=kernels.STRETCH, tile=1024
+        )
+    return parts.sum(1).sqrt()
+
+
+def _on(rows: torch.Tensor) -> contextlib.AbstractContextManager[object]:
+    """Launch on the device of the rows."""
+    return torch.cuda.device(rows.device) if rows.is_cuda else contextlib.nullcontext()
+
+
 def summed_by_kernel(rows: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:
     """The same sum in one pass over memory."""
     from lessnoise.learn import kernels
 
     total = torch.empty(rows.shape[1], dtype=torch.float64, device=rows.device)
-    with torch.cuda.device(rows.device) if rows.is_cuda else contextlib.nullcontext():
+    with _on(rows):
         kernels.clipped_sum[(-(-rows.shape[1] // kernels.COLUMNS),)](
             rows,
             factors,

@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 RECORDS, COLUMNS = 32, 128  # of a tile
+STRETCH = 1 << 14  # entries of a record whose squares one program adds up
 
 
 @triton.jit
@@ -32,3 +33,15 @@ def clipped_sum(
         whole = tl.where(fine[:, None] != 0, scaled, 0.0).to(tl.int32)  # less than 2^23; 32 of them fit
         total += tl.sum(whole, axis=0).to(tl.int64)
     tl.store(out + column, total.to(tl.float64), mask=column < width)
+
+
+@triton.jit
+def squares(rows, out, width, stretches, down, along, stretch: tl.constexpr, tile: tl.constexpr):
+    """out[r, s] = the sum of squares of stretch s of record r, in doubles."""
+    record, place = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    total = tl.zeros((tile,), dtype=tl.float64)
+    for start in range(0, stretch, tile):
+        column = place * stretch + start + tl.arange(0, tile)
+        some = tl.load(rows + record * down + column * along, mask=column < width, other=0.0).to(tl.float64)
+        total += some * some
+    tl.store(out + record * stretches + place, tl.sum(total, axis=0))

@@ -48,6 +48,7 @@ class MechanismOptimizer(DPOptimizer):
         self.sampler = sampler
         self.secure_noise = secure_noise
         self._noisy = False
+        self._finite = FiniteWeights()
         self._one_at_a_time = threading.Lock()
         self._gathered = False  # whether parts of a Poisson sample were summed that await its last one
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
@@ -99,11 +100,11 @@ class MechanismOptimizer(DPOptimizer):
                 f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
                 f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
-        finite = FiniteWeights(self.params)
+        self._finite.ask(self.params)
         with self._one_at_a_time:
             gradients = self.watch.gradients(self.params)
             sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
-            if not finite:
+            if not self._finite:
                 raise InvalidInput(
                     "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
                     "smaller learning rate."
@@ -142,6 +143,11 @@ class MechanismOptimizer(DPOptimizer):
             p.grad = part.view_as(p).to(p.device, p.dtype)
         self._noisy = True
 
+    def scale_grad(self) -> None:
+        """From the sum to the mean of a batch of the expected size, all parameters at once."""
+        if self.loss_reduction == "mean":
+            torch._foreach_div_([p.grad for p in self.params], self.expected_batch_size)
+
     def _noisy_sum(self, flat: torch.Tensor) -> torch.Tensor:
         return self._secure(flat) if self.secure_noise else self._on_device(flat)
 
@@ -150,9 +156,8 @@ class MechanismOptimizer(DPOptimizer):
         mechanism = self.accountant.plan.mechanism
         form = device_form(mechanism.law, mechanism.shape) if has_kernels(flat.device) else None
         if form is not None:
-            return prepare_noise_on_device(
-                form, flat, ChaChaStream.secure(), out=flat, bound=MOST_SUMMED * self.max_grad_norm
-            )()
+            bound = MOST_SUMMED * self.max_grad_norm
+            return prepare_noise_on_device(form, flat, ChaChaStream.secure(), out=flat, bound=bound)()
         value = flat.detach().to("cpu", torch.float64).numpy().reshape(mechanism.shape)
         noisy = prepare_noise(mechanism.law, value, Stream.secure())()
         return torch.from_numpy(noisy.reshape(-1)).to(flat.device)
@@ -162,32 +167,34 @@ class MechanismOptimizer(DPOptimizer):
 
 
 class FiniteWeights:
-    """Whether all weights are finite: asked when it is made, and answered while the device goes on."""
+    """Whether all weights are finite: asked early, and answered while the device goes on."""
 
-    def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
+    def __init__(self) -> None:
+        self._kept: dict[torch.device, tuple[torch.Tensor, torch.cuda.Event]] = {}
+        self._answers: list[torch.Tensor] = []
+
+    def ask(self, parameters: list[torch.nn.Parameter]) -> None:
+        """By the largest entries, to which a NaN spreads."""
         devices: dict[torch.device, list[torch.Tensor]] = {}
         for p in parameters:
             if p.numel():
                 devices.setdefault(p.device, []).append(p.detach())
-        self._answers = [self._ask(weights) for weights in devices.values()]
+        found = [torch.stack(torch._foreach_norm(weights, math.inf)).isfinite().all() for weights in devices.values()]
+        self._answers = [self._on_its_way(answer) if answer.is_cuda else answer for answer in found]
+
+    def _on_its_way(self, answer: torch.Tensor) -> torch.Tensor:
+        with torch.cuda.device(answer.device):
+            if answer.device not in self._kept:
+                self._kept[answer.device] = torch.empty((), dtype=torch.bool, pin_memory=True), torch.cuda.Event()
+            there, event = self._kept[answer.device]
+            there.copy_(answer, non_blocking=True)
+            event.record()
+        return there
 
     def __bool__(self) -> bool:
-        for _, event in self._answers:
-            if event is not None:
-                event.synchronize()
-        return all(bool(answer) for answer, _ in self._answers)
-
-    @staticmethod
-    def _ask(weights: list[torch.Tensor]) -> tuple[torch.Tensor, Any]:
-        """By the largest entries, to which a NaN spreads."""
-        answer = torch.stack(torch._foreach_norm(weights, math.inf)).isfinite().all()
-        if not answer.is_cuda:
-            return answer, None
-        with torch.cuda.device(answer.device):
-            there = torch.empty((), dtype=torch.bool, pin_memory=True).copy_(answer, non_blocking=True)
-            event = torch.cuda.Event()
-            event.record()
-        return there, event
+        for _, event in self._kept.values():
+            event.synchronize()
+        return all(bool(answer) for answer in self._answers)
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):

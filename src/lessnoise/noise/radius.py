@@ -159,7 +159,24 @@ class ShellRadius:
             c, d = exact.ln((near, min(far, Fraction(1))), level)
             return _scaled_exp(outer, (c / self.dimension, d / self.dimension), level)
 
-        return Real.relative(radius)
+        return self._float(shell, place, radius) or Real.relative(radius)
+
+    def _float(self, shell: int, place: Word, radius: Callable[[int], Interval]) -> Real | None:
+        """The radius in floats with a bound on its relative error, if small (docs/theory/noise-engine.md, lemma 6)."""
+        inner, outer, power = float(self.edges[shell]), float(self.edges[shell + 1]), float(self.dimension)
+        if not (2.0**-900 < outer < 2.0**900 and (inner == 0.0 or inner > 2.0**-900)):
+            return None
+        logarithm = math.log(inner / outer) if inner else -math.inf
+        share = math.exp(max(power * logarithm, -700.0)) if inner else 0.0  # a; cut there, it is off by e^-700
+        u = place.first * 2.0**-64
+        near = share + u * (1.0 - share)
+        if not near > 2.0**-20:
+            return None
+        # ln(inner/outer) is off by 2^-53 (1 + 5 |ln|), a by M times that and 8 units, relatively; U by 2^-64.
+        blur = power * (1.0 + 5.0 * abs(logarithm)) * share / near if share > 1e-300 else 0.0
+        units = (blur + 16.0 + 2.0**-11 / near + 8.0 * abs(math.log(near))) / power + 8.0
+        value = outer * near ** (1.0 / power)
+        return Real(value, units * 1.01 * 2.0**-53, radius) if units < 2.0**10 else None
 
     def choose(self, word: Word) -> int:
         """The shell in which the uniform number falls."""

@@ -45,7 +45,7 @@ def prepare_noise_on_device(
 
     float32 and float64 keep their type, bfloat16 and float16 are rounded from the float32 output; integers are int64.
     ``out`` may be ``value``. With a ``bound``, the caller knows that all values are finite and no larger, and they are
-    looked at only if the grid might not hold them. ``path`` is "kernels", "twin" or "auto": kernels where there is a GPU.
+    looked at only if the grid might not hold them. ``path`` is "kernels", "twin" or "auto": kernels on a GPU.
 
     >>> import numpy, torch
     >>> from lessnoise.noise import Independent, Real, normal
@@ -333,6 +333,8 @@ class Kernels:
         """The tiles that the kernel has left as they were."""
         import torch
 
+        if not flags.any():  # nearly always
+            return
         for tile in flags.nonzero().reshape(-1).tolist():
             part = slice(tile * TILE, min((tile + 1) * TILE, self.count))
             values = self.values[part].cpu().numpy()

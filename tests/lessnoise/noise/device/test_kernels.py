@@ -8,6 +8,7 @@ import sys
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("opacus", reason="needs Opacus")
 pytest.importorskip("triton", reason="needs Triton, which comes with PyTorch for GPUs")
 
 INTERPRETED = """
@@ -65,6 +66,17 @@ stream = seeded().claim()
 engine._kernels().sample[(2,)](chosen, 3000, *stream.kernel_key(), 4, 1, 1 << 61)
 expected = engine.poisson_sample(stream, 3000, 0.25, 4, torch.device("cpu"))
 assert torch.equal(chosen.nonzero().reshape(-1), expected) and 500 < len(expected) < 1000
+# Clipped sums of gradients.
+from lessnoise.learn import gradients
+
+rows = torch.randn(70, 300).T[:50].T  # strides of its own
+rows[3, 7], rows[9, 0] = torch.inf, torch.nan
+norms = gradients.norms_by_kernel(rows)
+assert torch.allclose(norms, torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64), rtol=1e-14, equal_nan=True)
+finite = norms.isfinite()
+factors = (1000.0 / norms).where(finite, 0.0).float()
+whole = (rows * factors.unsqueeze(1)).where(finite.unsqueeze(1), 0.0).to(torch.int32).sum(0)
+assert torch.equal(gradients.summed_by_kernel(rows, factors, finite), whole.double())
 print("same bits")
 """
 

@@ -25,6 +25,7 @@ from lessnoise.noise.device import stream as streams
 from lessnoise.noise.device.sources import AcrossNormals, Laplaces, Normals
 from lessnoise.noise.exact_arithmetic import ZERO
 from lessnoise.noise.grid import Grid
+from lessnoise.noise.radius import scalars
 
 FORMS = {
     "Gaussian": Independent(normal(), Real.root(Fraction(3))),
@@ -201,6 +202,19 @@ def test_isotropic_noise_has_the_length_that_was_drawn():
     value = np.zeros(5001)
     noisy = add_noise_to_array(Isotropic(ShellRadius((2.0, 2.0000001), (1.0,), 5001)), value, seeded())
     assert abs(np.linalg.norm(noisy) - 2.0) < 1e-3
+
+
+def test_the_radius_of_shells_in_floats_is_within_its_error():
+    rng = np.random.default_rng(1)
+    for _ in range(150):
+        edges = 10 ** rng.uniform(-5, 5) * np.concatenate([[0.0], 1.0 + np.cumsum(10 ** rng.uniform(-9, 0, 3))])
+        start = int(rng.integers(2))
+        drawn = ShellRadius(edges[start:], rng.random(3 - start), int(10 ** rng.uniform(0, 8))).draw(
+            scalars(ChaChaStream.of(rng).claim())
+        )
+        low, _ = drawn.interval(2)
+        assert abs(Fraction(drawn.value) - low) <= Fraction(drawn.error) * low * Fraction(1, 2)
+        assert drawn.error < 2.0**-40
 
 
 def test_a_step_is_drawn_again_with_the_same_bits():
