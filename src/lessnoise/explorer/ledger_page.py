@@ -15,7 +15,7 @@ from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.explorer.answers import read_request
 from lessnoise.explorer.html_page import style
 from lessnoise.explorer.server import HTML, LocalServer, Reply
-from lessnoise.ledger import draw_spending, history
+from lessnoise.ledger import draw_spending, history, words_of
 from lessnoise.mechanism import CATALOGUE, find_mechanism
 from lessnoise.report import document
 from lessnoise.text import down, up
@@ -61,10 +61,11 @@ def ledger_page(ledger: Ledger, asked: Mapping[str, Sequence[str]] | None = None
         f"{len(records)} releases have cost epsilon {up(spent.upper, 4)} at delta {up(ledger.budget.delta)}; "
         f"{down(left, 4)} of {up(ledger.budget.epsilon, 4)} is left, at the least. This holds if {ledger.promise()}."
     )
+    plans = "".join(f"<li>{escape(words)}</li>\n" for words in words_of(ledger.plans()))
     body = (
         f'<header>\n<h1>What is left of a budget</h1>\n<p class="lede">{escape(ledger.address)}: {ledger.budget}</p>\n'
         f'</header>\n<main>\n<style>\n{style()}</style>\n<section class="lnx">\n'
-        f'<p class="lnx-summary">{escape(summary)}</p>\n{_picture(ledger, records)}'
+        f'<p class="lnx-summary">{escape(summary)}</p>\n{plans and f"<ul>{plans}</ul>"}{_picture(ledger, records)}'
         f"<h2>At several deltas</h2>\n{_deltas(ledger)}<h2>What one more release would cost</h2>\n"
         f"{_planned(ledger, asked or {})}<h2>History</h2>\n{_history(ledger, records)}</section>\n</main>\n"
         "<footer><p>lessnoise: noise that provably keeps the promise.</p></footer>"

@@ -57,6 +57,14 @@ def test_no_text_becomes_markup(ledger):
     assert not [attributes for _, attributes in seen if any(name.startswith("on") for name in attributes)]
 
 
+def test_plans_that_are_held(ledger):
+    ledger.reserve(GAUSSIAN.repeat(2), name="<script>monthly")
+    text = ledger_page(ledger)
+    assert "<li>&lt;script&gt;monthly: 2 releases reserved, 0 used</li>" in text
+    assert f"{down(ledger.remaining(), 4)} of 2 is left" in text
+    assert down(ledger.remaining(), 4) != down(2 - ledger.spent().upper, 4)
+
+
 def test_what_a_planned_release_costs(ledger):
     planned = ln.laplace(epsilon=0.25, sensitivity=1, shape=3)
     after = ledger.spent_with(planned.repeat(2)).upper

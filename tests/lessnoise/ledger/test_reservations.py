@@ -424,6 +424,16 @@ def test_what_is_no_plan(ledger):
         ledger.reserve(PLAN, name=201 * "a")
 
 
+def test_an_adaptive_ledger_holds_gaussian_plans_alone(place):
+    ledger = ln.Ledger.open(place(), epsilon=1, delta=1e-6, adaptive=True)
+    with pytest.raises(ln.InvalidInput, match="not plain Gaussian"):
+        ledger.reserve(SMALL, name="a")
+    assert contents(ledger)[0] == []
+    ledger.reserve(PLAN, name="a")
+    with pytest.raises(ln.InvalidInput, match="not plain Gaussian"):
+        ledger.plan("a").spend(SMALL.mechanism)
+
+
 def test_equal_releases_in_two_parts_of_a_plan_are_one_kind(ledger):
     part = SMALL.composition.parts[0]
     ledger.reserve(Composition((replace(part, count=1), replace(part, count=2))), name="a")
