@@ -295,16 +295,21 @@ def import_(
 
 
 @ledger.command()
-def roles(path: LedgerPlace, read: Roles = None, spend: Roles = None, create: Roles = None) -> None:
+def roles(
+    path: LedgerPlace, read: Roles = None, spend: Roles = None, create: Roles = None, json: AsJson = False
+) -> None:
     """Print SQL that lets roles of a server read a ledger, spend from it or create ledgers; the server is not asked.
 
     Example: [bold]lessnoise ledger roles "postgresql://db/city?ledger=city" --spend ada --read bob | psql city[/bold]
     """
     if not is_on_server(path):
         raise InvalidInput(f"ledger={path} is a file, which has no roles: set its permissions.")
-    typer.echo(
-        roles_script(parse_address(path).ledger, read=read or (), spend=spend or (), create=create or ()), nl=False
-    )
+    address = parse_address(path)
+    script = roles_script(address.ledger, read=read or (), spend=spend or (), create=create or ())
+    if json:
+        print_json({"ledger": address.shown, "sql": script})
+    else:
+        typer.echo(script, nl=False)
 
 
 @ledger.command()

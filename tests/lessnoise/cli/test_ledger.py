@@ -145,7 +145,9 @@ def test_addresses_of_servers(run):
     address = "postgresql://ada:secret@/city?host=/nowhere&ledger=north"
     script = run("ledger", "roles", address, "--spend", "bob", "--read", "eve").stdout
     assert 'GRANT lessnoise_spend TO "bob";' in script
-    assert "secret" not in script
+    document = run("ledger", "roles", address, "--spend", "bob", "--read", "eve", "--json").stdout
+    assert json.loads(document)["sql"] == script
+    assert "secret" not in script + document
     assert "is a file, which has no roles" in run("ledger", "roles", "c.ledger", code=2).output
     for command in (["show"], ["verify"], ["export"], ["migrate"], ["serve"], ["spend"]):
         more = GAUSSIAN if command == ["spend"] else []
