@@ -40,7 +40,7 @@ if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus
         *(
             f"src/lessnoise/learn/{name}.py"
             for name in (
-                *("batch", "comparison", "ghost", "gradients", "loader", "opacus_accountant"),
+                *("answers", "batch", "comparison", "ghost", "gradients", "loader", "opacus_accountant"),
                 *("optimizer", "privacy_engine", "processes", "watch", "across/loader", "across/optimizer"),
             )
         ),

@@ -16,7 +16,7 @@ from lessnoise.learn.batch import close
 from lessnoise.learn.ghost import GhostModule, Layer, by_parameter, kept_gradients
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _AGREE = {torch.float16: 0.05, torch.bfloat16: 0.05}  # shares of a gradient's length within which two are the same
 _ALONE = 3  # records of the first batch that are computed alone
@@ -35,6 +35,7 @@ class Pass:
     arrived: dict[int, torch.Tensor] = field(default_factory=dict)
     has_loss: bool = False
     has_gradient: bool = False
+    has_own_factor: Callable[[], bool] = lambda: True  # whether the loss went back as it was
 
 
 def agreement(*values: torch.Tensor, otherwise: float = 1e-3) -> float:

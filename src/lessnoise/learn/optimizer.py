@@ -10,6 +10,7 @@ import torch
 from opacus.optimizers import DistributedDPOptimizer, DPOptimizer
 
 from lessnoise.errors import InvalidInput
+from lessnoise.learn.answers import on_its_way
 from lessnoise.learn.ghost import by_parameter
 from lessnoise.learn.gradients import MOST_SUMMED, clipped_sums, draw
 from lessnoise.mechanism import device_form, noise_form, prepare_noise
@@ -24,6 +25,8 @@ from lessnoise.noise import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lessnoise.learn.loader import PoissonSampler
     from lessnoise.learn.opacus_accountant import ExactAccountant
     from lessnoise.learn.watch import Watch
@@ -48,7 +51,6 @@ class MechanismOptimizer(DPOptimizer):
         self.sampler = sampler
         self.secure_noise = secure_noise
         self._noisy = False
-        self._finite = FiniteWeights()
         self._one_at_a_time = threading.Lock()
         self._gathered = False  # whether parts of a Poisson sample were summed that await its last one
         self.hook = optimizer.register_step_pre_hook(self._check_noisy)
@@ -100,11 +102,12 @@ class MechanismOptimizer(DPOptimizer):
                 f"parameters={sum(p.numel() for p in self.params)} are trained, and the noise was chosen for "
                 f"{mechanism.dimension}: freeze and unfreeze before make_private."
             )
-        self._finite.ask(self.params)
+        finite = finite_weights(self.params)
         with self._one_at_a_time:
             gradients = self.watch.gradients(self.params)
             sums = by_parameter(gradients, clipped_sums(gradients, self.max_grad_norm), self.params)
-            if not self._finite:
+            self.watch.check_factor()
+            if not finite():
                 raise InvalidInput(
                     "weight=nan or infinite after the last step: no noise was drawn and nothing was released; take a "
                     "smaller learning rate."
@@ -166,35 +169,15 @@ class MechanismOptimizer(DPOptimizer):
         return flat + draw(self.accountant.plan.mechanism.law, flat.numel(), flat.device, self.generator)
 
 
-class FiniteWeights:
-    """Whether all weights are finite: asked early, and answered while the device goes on."""
-
-    def __init__(self) -> None:
-        self._kept: dict[torch.device, tuple[torch.Tensor, torch.cuda.Event]] = {}
-        self._answers: list[torch.Tensor] = []
-
-    def ask(self, parameters: list[torch.nn.Parameter]) -> None:
-        """By the largest entries, to which a NaN spreads."""
-        devices: dict[torch.device, list[torch.Tensor]] = {}
-        for p in parameters:
-            if p.numel():
-                devices.setdefault(p.device, []).append(p.detach())
-        found = [torch.stack(torch._foreach_norm(weights, math.inf)).isfinite().all() for weights in devices.values()]
-        self._answers = [self._on_its_way(answer) if answer.is_cuda else answer for answer in found]
-
-    def _on_its_way(self, answer: torch.Tensor) -> torch.Tensor:
-        with torch.cuda.device(answer.device):
-            if answer.device not in self._kept:
-                self._kept[answer.device] = torch.empty((), dtype=torch.bool, pin_memory=True), torch.cuda.Event()
-            there, event = self._kept[answer.device]
-            there.copy_(answer, non_blocking=True)
-            event.record()
-        return there
-
-    def __bool__(self) -> bool:
-        for _, event in self._kept.values():
-            event.synchronize()
-        return all(bool(answer) for answer in self._answers)
+def finite_weights(parameters: list[torch.nn.Parameter]) -> Callable[[], bool]:
+    """Whether all weights are finite, by the largest ones, to which a NaN spreads."""
+    devices: dict[torch.device, list[torch.Tensor]] = {}
+    for p in parameters:
+        if p.numel():
+            devices.setdefault(p.device, []).append(p.detach())
+    norms = (torch.stack(torch._foreach_norm(weights, math.inf)) for weights in devices.values())
+    answers = [on_its_way(largest.isfinite().all()) for largest in norms]
+    return lambda: all(answer() for answer in answers)
 
 
 class DistributedMechanismOptimizer(DistributedDPOptimizer, MechanismOptimizer):

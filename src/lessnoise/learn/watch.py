@@ -14,6 +14,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from lessnoise.errors import InvalidInput
+from lessnoise.learn.answers import on_its_way
 from lessnoise.learn.batch import Drawn, close, mapped, plain, tagged
 from lessnoise.learn.comparison import Pass, agreement, check_buffers, check_leaves, check_records, trained
 from lessnoise.learn.ghost import GhostModule, kept_gradients
@@ -239,6 +240,11 @@ class Watch:
             self.proved = True
         return found
 
+    def check_factor(self) -> None:
+        """Refuse gradients of a loss that was multiplied; to be called before they are released."""
+        assert self._now is not None
+        _check_factor(self._now)
+
     def close(self) -> bool:
         """The batch has been summed; True if its Poisson sample ends with it."""
         assert self._now is not None
@@ -300,14 +306,20 @@ def _token(drawn: list[Drawn], what: str) -> str:
 
 
 def _check_backward(now: Pass, gradient: torch.Tensor) -> None:
-    if float(gradient) != 1.0:
+    now.has_own_factor = on_its_way(gradient == 1.0)
+    if not gradient.is_cuda:  # else the answer is awaited before the step
+        _check_factor(now)
+    if now.has_gradient:
+        raise InvalidInput("loss.backward() was called twice on one batch: call it once, and then step().")
+    now.has_gradient = True
+
+
+def _check_factor(now: Pass) -> None:
+    if not now.has_own_factor():
         raise InvalidInput(
             "private.loss was multiplied before backward(), and a factor that depends on the batch would not be "
             "private: put factors into the function that is passed as loss=."
         )
-    if now.has_gradient:
-        raise InvalidInput("loss.backward() was called twice on one batch: call it once, and then step().")
-    now.has_gradient = True
 
 
 def _by_entry(loss: Any, outputs: Any, targets: Any) -> torch.Tensor | None:  # noqa: ANN401

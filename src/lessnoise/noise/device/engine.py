@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import struct
 from dataclasses import dataclass
@@ -264,15 +265,17 @@ class Kernels:
         """Programs."""
         return -(-self.count // TILE)
 
-    def squares(self) -> Squares:
+    def squares(self) -> Callable[[], Squares]:
         """Of the normals of step 0: whole numbers, added in whatever order."""
         import torch
 
-        sums = torch.empty(self.tiles, dtype=torch.int64, device=self.values.device)
-        marks = torch.empty(self.tiles, dtype=torch.int32, device=self.values.device)
+        sums = torch.empty(2, self.tiles, dtype=torch.int64, device=self.values.device)
         with _on(self.values):
-            _kernels().squares[(self.tiles,)](sums, marks, self.count, *self.stream.kernel_key())
-        units, found = sums.cpu().numpy(), marks.cpu().numpy()
+            _kernels().squares[(self.tiles,)](sums[0], sums[1], self.count, *self.stream.kernel_key())
+        return functools.partial(self._added_up, sums)
+
+    def _added_up(self, sums: torch.Tensor) -> Squares:
+        units, found = sums.cpu().numpy()
         sums.zero_()
         for tile in np.flatnonzero(found >= LEFT):
             units[tile] = twin.tile_squares(self.stream, self.count, int(tile))

@@ -77,8 +77,9 @@ def add(form: DeviceForm, backend: Backend, grid: Grid) -> None:
         case AcrossSteps():
             backend.add(Line(AcrossNormals(form.rows), form.scale.times(cells), ZERO, grid))
         case host.Isotropic():
+            squares = backend.squares()  # a device begins, and the radius is drawn meanwhile
             drawn = form.radius.draw(scalars(backend.stream))
-            backend.add(Line(Normals(), _factor(backend, backend.squares(), drawn, grid), ZERO, grid))
+            backend.add(Line(Normals(), _factor(backend, squares(), drawn, grid), ZERO, grid))
 
 
 def _factor(backend: Backend, found: Squares, drawn: Real, grid: Grid) -> Real:

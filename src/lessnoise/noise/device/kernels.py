@@ -264,7 +264,7 @@ def squares(sums, marks, count, k0, k1, k2, k3, k4, k5, k6, k7):
     tl.store(sums + tile, tl.sum(s0 + s1 + s2 + s3, axis=0))
     coarse = a0.to(tl.int32) + a1.to(tl.int32) + a2.to(tl.int32) + a3.to(tl.int32)
     left = (b0 | b1 | b2 | b3).to(tl.int32)
-    tl.store(marks + tile, tl.sum(coarse, axis=0) + (tl.max(left, axis=0) << 20))
+    tl.store(marks + tile, (tl.sum(coarse, axis=0) + (tl.max(left, axis=0) << 20)).to(tl.int64))
 
 
 @triton.jit

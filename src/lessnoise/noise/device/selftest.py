@@ -76,7 +76,7 @@ def _device(name: str) -> torch.device:
         ) from error
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise InvalidInput(
             f"device={name} cannot be used ({(str(error).splitlines() or [''])[0][:120]}): pass cuda, cuda:1 or cpu."

@@ -84,8 +84,8 @@ class Backend(Protocol):
     def count(self) -> int:
         """Values in all."""
 
-    def squares(self) -> Squares:
-        """Of the normals of step 0."""
+    def squares(self) -> Callable[[], Squares]:
+        """Begin to add up those of the normals of step 0; the function returned waits for them."""
 
     def add(self, line: Line) -> None:
         """Draw, add and round."""
@@ -108,10 +108,11 @@ class Tiles:
         """Values in all."""
         return self.values.size
 
-    def squares(self) -> Squares:
+    def squares(self) -> Callable[[], Squares]:
         """Of the normals of step 0."""
         parts = list(self._each(lambda first, number: _squares(self.stream, self.count, first, number)))
-        return Squares(sum(units for units, _ in parts), sum(coarse for _, coarse in parts))
+        found = Squares(sum(units for units, _ in parts), sum(coarse for _, coarse in parts))
+        return lambda: found
 
     def add(self, line: Line) -> None:
         """Draw, add and round."""

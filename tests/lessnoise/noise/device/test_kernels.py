@@ -102,7 +102,7 @@ ROWS = {"steps": "*i32", "weights": "*fp64", "rows": "i32"}
 for function, types, fixed in (
     (kernels.add, {"value": "*fp32", "out": "*fp32", **ADDED, **LINE, **ROWS}, {"kind": 0, "across": True}),
     (kernels.add, {"value": "*fp64", "out": "*fp64", **ADDED, **LINE, **ROWS}, {"kind": 1, "across": False}),
-    (kernels.squares, {"sums": "*i64", "marks": "*i32"}, {}),
+    (kernels.squares, {"sums": "*i64", "marks": "*i64"}, {}),
 ):
     signature = {"count": "i32", **KEY, **types, **dict.fromkeys(fixed, "constexpr")}
     signature = {name: signature[name] for name in function.arg_names}

@@ -194,7 +194,7 @@ def test_the_norm_is_a_product_of_words():
         squares = [Normals().exactly(stream, place)(2) for place in range(count)]
         total = sum(((a + b) / 2) ** 2 for a, b in squares)
         assert abs(float((low + high) / 2) - math.sqrt(total)) < 1e-14 * math.sqrt(count)
-        found = twin.Tiles(np.zeros(count), np.zeros(count), stream).squares()
+        found = twin.Tiles(np.zeros(count), np.zeros(count), stream).squares()()
         assert abs(Fraction(found.units, 1 << twin.FIXED) - total) * 2**twin.FIXED <= twin.square_error(found, count)
 
 
