@@ -199,6 +199,9 @@ def examples():
         )
         for made in (BandedInverse((1.0, -0.5, -0.125)), Banded((1.0, 0.5)))
     ]
+    plan = ln.plan_releases(Request(1, 1e-6, 1.0, 3), times=2, mechanism="analytic-gaussian")
+    described.append((ln.ReleasePlan.from_dict, "a plan", plan.to_dict()))
+    described.append((type(plan.items[0]).from_dict, "an item of a plan", plan.items[0].to_dict()))
     described.append((Axis.from_dict, "Axis of keys", Axis("Base", keys=["a", "b"]).to_dict()))
     described.append((Axis.from_dict, "Axis of edges", Axis("Lat", edges=[0.0, 1.0, 3.0]).to_dict()))
     return [(reader, name, json.loads(json.dumps(values))) for reader, name, values in described]

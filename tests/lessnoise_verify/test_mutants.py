@@ -13,7 +13,7 @@ from lessnoise_verify import verify
 from tests.helpers.certificates import examples, is_true
 from tests.helpers.mutants import mutated
 
-MUTANTS = 300
+MUTANTS = 120
 
 
 @pytest.mark.slow

@@ -69,7 +69,10 @@ def plan(
                   force=force, json=json)  # fmt: skip
         return
     if request is None:
-        raise InvalidInput("shape=None: pass --shape, --sensitivity (or --changes), --epsilon and --delta.")
+        raise InvalidInput(
+            "--shape is missing: lessnoise plan needs --shape, --sensitivity (or --changes), --epsilon and --delta, or "
+            "--schedule; see 'lessnoise plan --help'."
+        )
     if how_often:
         tell_how_often(request, _within(within, request.neighbours.value), rate, mechanism, json)
         return

@@ -239,7 +239,7 @@ class Ledger(Plotted):
         >>> import tempfile, pathlib, numpy as np, lessnoise as ln
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.open(pathlib.Path(folder.name) / "city.ledger", epsilon=1, delta=1e-6)
-        >>> plan = ln.plan_releases(ln.Request(1, 1e-6, 1.0, 3), times=12)
+        >>> plan = ln.plan_releases(ln.Request(1, 1e-6, 1.0, 3), times=12, mechanism="analytic-gaussian")
         >>> receipt = ledger.reserve(plan, name="monthly")
         >>> ledger.affords(plan.mechanism), ledger.plan("monthly").affords(plan.mechanism)
         (False, True)
