@@ -59,7 +59,7 @@ def ledger_page(ledger: Ledger, asked: Mapping[str, Sequence[str]] | None = None
     left = ledger.remaining()
     summary = (
         f"{len(records)} releases have cost epsilon {up(spent.upper, 4)} at delta {up(ledger.budget.delta)}; "
-        f"{down(left, 4)} of {up(ledger.budget.epsilon, 4)} is left, at the least. This holds if {ledger.promise()}."
+        f"{down(left, 4)} of {up(ledger.budget.epsilon, 4)} is left for certain. This holds if {ledger.promise()}."
     )
     plans = "".join(f"<li>{escape(words)}</li>\n" for words in words_of(ledger.plans()))
     body = (
@@ -77,7 +77,7 @@ def _picture(ledger: Ledger, records: list[Record]) -> str:
     file = io.BytesIO()
     draw_spending(history(ledger, _POINTS, records), ledger.budget, file, ".svg")
     drawing = file.getvalue().decode()
-    return f'<div class="lnx-frame">{drawing[drawing.index("<svg") :]}</div>\n'
+    return f'<div class="lnx-frame lnx-drawing">{drawing[drawing.index("<svg") :]}</div>\n'
 
 
 def _deltas(ledger: Ledger) -> str:

@@ -113,6 +113,7 @@ def draw_spending_on(axes: Axes, moments: Sequence[Moment], budget: Guarantee) -
         axes.annotate(last, (counts[-1], epsilons[-1]), xytext=(-6, -34), textcoords="offset points", color=_SPENT,
                       ha="right")  # fmt: skip
     axes.set_xlim(0, max(counts[-1], 1))
+    axes.locator_params(axis="x", integer=True)
     axes.set_ylim(0, 1.08 * max(budget.epsilon, epsilons[-1]))
     axes.set_xlabel(_releases(moments), color=_SOFT)
     axes.set_ylabel(f"exact ε at δ = {up(budget.delta)}", color=_SOFT)
