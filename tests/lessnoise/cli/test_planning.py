@@ -95,4 +95,4 @@ def test_how_often(run):
 def test_options_of_many_releases_are_refused_for_one(run):
     assert "rate=0.5 is for plans" in run("plan", *ASKED, "--rate", "0.5", code=2).output
     assert "times=0" in run("plan", *ASKED, "--times", "0", code=2).output
-    assert "pass --shape" in run("plan", code=2).output
+    assert "needs --shape" in run("plan", code=2).output
