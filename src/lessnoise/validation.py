@@ -394,9 +394,9 @@ def array(value: ArrayLike, expected: tuple[int, ...], name: str = "value") -> A
 
 def fitting(values: NDArray[Any], expected: tuple[int, ...], name: str = "value") -> NDArray[Any]:
     """An array of exactly the expected shape."""
-    if values.shape != expected:
+    if tuple(values.shape) != expected:
         raise InvalidInput(
-            f"{name}.shape={values.shape} differs from the mechanism's shape={expected}: "
+            f"{name}.shape={tuple(values.shape)} differs from the mechanism's shape={expected}: "
             "build the mechanism for this shape or reshape the value."
         )
     return values

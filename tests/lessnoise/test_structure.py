@@ -11,7 +11,6 @@ HEAVY = {  # modules that scikit-learn, PyTorch or the compiler come with, and w
     ("lessnoise.pca", "lessnoise.pca.regression"),
     ("lessnoise.noise.compiled", "lessnoise.noise.warm"),
     ("lessnoise.noise.device.engine", "lessnoise.noise.device.kernels"),
-    ("lessnoise.noise.device.selftest", "lessnoise.noise.device.kernels"),
 }
 
 

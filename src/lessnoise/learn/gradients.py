@@ -12,7 +12,6 @@ noise.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ import torch
 
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import Law, Radial, Shells
-from lessnoise.noise import has_kernels
+from lessnoise.noise import has_kernels, on_device_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,16 +115,11 @@ def norms_by_kernel(rows: torch.Tensor) -> torch.Tensor:
 
     stretches = -(-rows.shape[1] // kernels.STRETCH)
     parts = torch.empty(len(rows), stretches, dtype=torch.float64, device=rows.device)
-    with _on(rows):
+    with on_device_of(rows):
         kernels.squares[parts.shape](
             rows, parts, rows.shape[1], stretches, *rows.stride(), stretch=kernels.STRETCH, tile=1024
         )
     return parts.sum(1).sqrt()
-
-
-def _on(rows: torch.Tensor) -> contextlib.AbstractContextManager[object]:
-    """Launch on the device of the rows."""
-    return torch.cuda.device(rows.device) if rows.is_cuda else contextlib.nullcontext()
 
 
 def summed_by_kernel(rows: torch.Tensor, factors: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:
@@ -133,7 +127,7 @@ def summed_by_kernel(rows: torch.Tensor, factors: torch.Tensor, finite: torch.Te
     from lessnoise.learn import kernels
 
     total = torch.empty(rows.shape[1], dtype=torch.float64, device=rows.device)
-    with _on(rows):
+    with on_device_of(rows):
         kernels.clipped_sum[(-(-rows.shape[1] // kernels.COLUMNS),)](
             rows,
             factors,

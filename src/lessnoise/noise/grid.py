@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -41,6 +41,18 @@ class Grid:
     def largest_output(self) -> float:
         """In cells: an output beyond is moved to this end. Every multiple up to it is a number of the type."""
         return 2.0**24 if self.single else 2.0**53
+
+    def refuse(self, shape: tuple[int, ...], place: int, value: float) -> NoReturn:
+        """Say which value, at this place of a flat array, is not finite or too large."""
+        where = ", ".join(str(i) for i in np.unravel_index(place, shape)) if shape else ""
+        name, limit = f"value[{where}]" if where else "value", self.largest_value * self.step
+        if not np.isfinite(value):
+            raise InvalidInput(f"{name}={value} is not finite: clean or clip the value before release.")
+        kind, other = ("float32", ", or pass float64") if self.single else ("float64", "")
+        raise InvalidInput(
+            f"{name}={value:g} exceeds {limit:g}, the most that {kind} holds on this noise's grid of {self.step:g}: "
+            f"clip the value to a public bound{other}."
+        )
 
 
 BLOCK = 1 << 14  # values that share a stretch of the stream

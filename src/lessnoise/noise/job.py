@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise._common import cores
-from lessnoise.errors import InvalidInput
 from lessnoise.noise import reference
 from lessnoise.noise.grid import BLOCK, reserve
 
@@ -137,15 +136,7 @@ class Job:
     def _refuse(self, block: int, limit: float) -> None:
         part = self.values[self.part(block)]
         place = int(np.flatnonzero(~(np.abs(part) <= limit))[0])
-        where = ", ".join(str(i) for i in np.unravel_index(block * BLOCK + place, self.shape)) if self.shape else ""
-        name, value = f"value[{where}]" if where else "value", part[place]
-        if not np.isfinite(value):
-            raise InvalidInput(f"{name}={value} is not finite: clean or clip the value before release.")
-        kind, other = ("float32", ", or pass float64") if self.grid.single else ("float64", "")
-        raise InvalidInput(
-            f"{name}={value:g} exceeds {limit:g}, the most that {kind} holds on this noise's grid of "
-            f"{self.grid.step:g}: clip the value to a public bound{other}."
-        )
+        self.grid.refuse(self.shape, block * BLOCK + place, part[place])
 
     # Adding: values + shift + factor x.
 

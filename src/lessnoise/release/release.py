@@ -14,13 +14,13 @@ from lessnoise._display import Plotted
 from lessnoise._later import offers
 from lessnoise.errors import ClaimWarning, InvalidInput
 from lessnoise.mechanism import BEST, choose_mechanism, integer_array, is_streamed, prepare_noise, values_drawn
-from lessnoise.noise import ChaChaStream, Stream, can_keep
+from lessnoise.noise import ChaChaStream, Stream, can_keep, prepare_noise_on_device
 from lessnoise.query import Answer, Asked
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.coverage import check_covers, unquoted
 from lessnoise.release.pair import read_release, reserved, write_staged
 from lessnoise.release.payment import Payment
-from lessnoise.release.tensors import as_array, checked_tensor, form_there, grid_type, is_tensor, like, prepare_there
+from lessnoise.release.tensors import as_array, checked_tensor, form_there, grid_type, is_tensor, like
 
 if TYPE_CHECKING:
     import os
@@ -137,7 +137,7 @@ def _release_tensor(
             return replace(made, value=like(made.value, value))
     stream, certificate = certified(mechanism, grid_type(value), rng, ledger, partition, streams=ChaChaStream)
     assert isinstance(stream, ChaChaStream)
-    drawing = prepare_there(form, value, stream, out)
+    drawing = prepare_noise_on_device(form, value, stream, out=out)
     with Payment(ledger) as payment:
         payment.spend(mechanism, partition)
         noisy = drawing()

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from lessnoise import noise
+from lessnoise import noise, validation
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import device_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import torch
 
     from lessnoise.mechanism import Mechanism
-    from lessnoise.noise import ChaChaStream, DeviceForm
+    from lessnoise.noise import DeviceForm
 
 
 def is_tensor(value: object) -> TypeGuard[torch.Tensor]:
@@ -35,11 +33,7 @@ def checked_tensor(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
             f"value.dtype={value.dtype}, layout={value.layout} is not a dense tensor of real numbers: pass "
             "value.to_dense(), or its parts."
         )
-    if tuple(value.shape) != shape:
-        raise InvalidInput(
-            f"value.shape={tuple(value.shape)} differs from the mechanism's shape={shape}: build the mechanism for "
-            "this shape or reshape the value."
-        )
+    validation.fitting(value, shape)
     return value.detach()
 
 
@@ -55,13 +49,6 @@ def grid_type(value: torch.Tensor) -> np.dtype[Any]:
     import torch
 
     return np.dtype(np.float64 if value.dtype == torch.float64 else np.float32)
-
-
-def prepare_there(
-    form: DeviceForm, value: torch.Tensor, stream: ChaChaStream, out: torch.Tensor | None
-) -> Callable[[], torch.Tensor]:
-    """Check the values; the function returned draws where they lie."""
-    return noise.prepare_noise_on_device(form, value, stream, out=out)
 
 
 def as_array(value: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from lessnoise.noise.device.engine import (
     add_noise_on_device,
     add_noise_to_array,
     has_kernels,
+    on_device_of,
     poisson_sample,
     prepare_noise_on_device,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "add_noise_to_array",
     "has_kernels",
     "is_drawn_on_devices",
+    "on_device_of",
     "poisson_sample",
     "prepare_noise_on_device",
     "run_device_selftest",

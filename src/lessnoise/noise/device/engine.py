@@ -139,8 +139,8 @@ def poisson_sample(stream: ChaChaStream, records: int, rate: float, step: int, d
         return torch.from_numpy(np.flatnonzero((words >> np.uint64(1)).astype(np.int64) < limit)).to(device)
     chosen = torch.empty(records, dtype=torch.int8, device=device)
     check_not_captured(chosen)
-    with _on(chosen):
-        _kernels().sample[(-(-records // TILE),)](chosen, records, *stream.kernel_key(), step, SAMPLES, limit)
+    with on_device_of(chosen):
+        loaded_kernels().sample[(-(-records // TILE),)](chosen, records, *stream.kernel_key(), step, SAMPLES, limit)
     found = chosen.nonzero().reshape(-1)
     chosen.zero_()
     return found
@@ -202,15 +202,7 @@ def _check_values(flat: torch.Tensor, grid: Grid, shape: tuple[int, ...]) -> Non
     if low >= -limit and high <= limit:
         return
     place = int((~(flat.abs() <= limit)).nonzero()[0])
-    where = ", ".join(str(i) for i in np.unravel_index(place, shape)) if shape else ""
-    name, value = f"value[{where}]" if where else "value", float(flat[place])
-    if not math.isfinite(value):
-        raise InvalidInput(f"{name}={value} is not finite: clean or clip the value before release.")
-    kind, other = ("float32", ", or pass float64") if grid.single else ("float64", "")
-    raise InvalidInput(
-        f"{name}={value:g} exceeds {limit:g}, the most that {kind} holds on this noise's grid of {grid.step:g}: clip "
-        f"the value to a public bound{other}."
-    )
+    grid.refuse(shape, place, float(flat[place]))
 
 
 def _spoil(target: torch.Tensor) -> None:
@@ -270,8 +262,8 @@ class Kernels:
         import torch
 
         sums = torch.empty(2, self.tiles, dtype=torch.int64, device=self.values.device)
-        with _on(self.values):
-            _kernels().squares[(self.tiles,)](sums[0], sums[1], self.count, *self.stream.kernel_key())
+        with on_device_of(self.values):
+            loaded_kernels().squares[(self.tiles,)](sums[0], sums[1], self.count, *self.stream.kernel_key())
         return functools.partial(self._added_up, sums)
 
     def _added_up(self, sums: torch.Tensor) -> Squares:
@@ -295,8 +287,8 @@ class Kernels:
             steps = torch.tensor(signed, dtype=torch.int32, device=self.values.device)
             weights = torch.tensor([w for _, w in source.rows], dtype=torch.float64, device=self.values.device)
         flags = torch.empty(self.tiles, dtype=torch.int8, device=self.values.device)
-        with _on(self.values):
-            _kernels().add[(self.tiles,)](
+        with on_device_of(self.values):
+            loaded_kernels().add[(self.tiles,)](
                 self.values,
                 self.out,
                 flags,
@@ -318,8 +310,8 @@ class Kernels:
 
         first, last = (torch.from_numpy(digits).to(self.values.device) for digits in (table.first, table.last))
         flags = torch.empty(self.tiles, dtype=torch.int8, device=self.values.device)
-        with _on(self.values):
-            _kernels().add_integers[(self.tiles,)](
+        with on_device_of(self.values):
+            loaded_kernels().add_integers[(self.tiles,)](
                 self.values,
                 self.out,
                 flags,
@@ -352,13 +344,14 @@ def _bits(number: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", number))[0])
 
 
-def _kernels() -> Any:  # noqa: ANN401
+def loaded_kernels() -> Any:  # noqa: ANN401
+    """Triton is imported when a kernel is called for."""
     from lessnoise.noise.device import kernels
 
     return kernels
 
 
-def _on(tensor: torch.Tensor) -> Any:  # noqa: ANN401
+def on_device_of(tensor: torch.Tensor) -> Any:  # noqa: ANN401
     """Launch on the tensor's own device."""
     import torch
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lessnoise.errors import InvalidInput
 from lessnoise.noise import ziggurat
-from lessnoise.noise.device.engine import add_noise_on_device, has_kernels, poisson_sample
+from lessnoise.noise.device.engine import add_noise_on_device, has_kernels, loaded_kernels, poisson_sample
 from lessnoise.noise.device.forms import AcrossSteps
 from lessnoise.noise.device.stream import TILE, ChaChaStream, claimed
 from lessnoise.noise.exact_arithmetic import Real
@@ -84,12 +84,6 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _kernels() -> Any:  # noqa: ANN401
-    from lessnoise.noise.device import kernels
-
-    return kernels
-
-
 def _cipher(device: torch.device) -> list[Check]:
     """RFC 8439, and words of random addresses, against the CPU's library."""
     import torch
@@ -104,7 +98,7 @@ def _cipher(device: torch.device) -> list[Check]:
         words = torch.from_numpy(expected.view(np.int64).copy()).to(device)
         if has_kernels(device):
             words.zero_()
-            _kernels().words[(2,)](words, 2 * TILE, *stream.kernel_key(), *address)
+            loaded_kernels().words[(2,)](words, 2 * TILE, *stream.kernel_key(), *address)
         differing += int(np.count_nonzero(words.cpu().numpy().view(np.uint64) != expected))
     begins = known.blocks(1, 1, level=_KNOWN[0], step=_KNOWN[1]).tobytes()[:8].hex()
     return [
@@ -125,7 +119,7 @@ def _arithmetic(device: torch.device) -> list[Check]:
     if has_kernels(device):
         found.zero_()
         given = [torch.from_numpy(each).to(device) for each in (left, right, whole.view(np.int64))]
-        _kernels().operations[(count // 1024,)](*given, found, count)
+        loaded_kernels().operations[(count // 1024,)](*given, found, count)
     differs = (found.cpu().numpy() != expected).reshape(5, count).sum(axis=1)
     names = ("quotients", "square roots", "products", "sums", "conversions")
     return [Check(f"{name} rounded wrongly, of {count}", float(n), 0.0) for name, n in zip(names, differs, strict=True)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -127,13 +127,6 @@ def check_count(count: int) -> None:
         raise InvalidInput(f"entries={count} exceed {MOST_VALUES}, the most of one release on a device: split it.")
 
 
-def quarter_rounds() -> tuple[tuple[int, int, int, int], ...]:
-    """The eight quarter rounds of a double round: columns, then diagonals (RFC 8439, section 2.3)."""
-    columns = tuple((i, i + 4, i + 8, i + 12) for i in range(4))
-    diagonals = tuple((i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4) for i in range(4))
-    return columns + diagonals
-
-
-def claimed(key: bytes) -> Any:  # noqa: ANN401
+def claimed(key: bytes) -> ChaChaStream:
     """A stream with a known key, for known answers; it is not private."""
     return ChaChaStream(lambda: key, private=False, description="ChaCha20 with a known key").claim()

@@ -26,7 +26,7 @@ def seeded(seed=5):
 stream = claimed(bytes(range(32)))
 words = torch.empty(2048, dtype=torch.int64)
 address = (0x09000000, 0x4A000000, 0)
-engine._kernels().words[(1,)](words, 2048, *stream.kernel_key(), *address)
+engine.loaded_kernels().words[(1,)](words, 2048, *stream.kernel_key(), *address)
 tile = stream.tiles(0, 1, level=address[0], step=address[1], purpose=address[2])
 assert (words.numpy().view(np.uint64).reshape(1, 8, 256) == tile).all(), "RFC 8439, section 2.3.2, is in this tile"
 assert stream.blocks(1, 1, level=address[0], step=address[1]).tobytes().hex().startswith("10f1e7e4d13b5915")
@@ -63,7 +63,7 @@ for law in (ln.discrete_gaussian(epsilon=1, delta=1e-6, sensitivity=3, shape=600
     assert one.dtype == torch.int64 and torch.equal(one, other) and not torch.equal(one, torch.arange(600))
 chosen = torch.empty(3000, dtype=torch.int8)
 stream = seeded().claim()
-engine._kernels().sample[(2,)](chosen, 3000, *stream.kernel_key(), 4, 1, 1 << 61)
+engine.loaded_kernels().sample[(2,)](chosen, 3000, *stream.kernel_key(), 4, 1, 1 << 61)
 expected = engine.poisson_sample(stream, 3000, 0.25, 4, torch.device("cpu"))
 assert torch.equal(chosen.nonzero().reshape(-1), expected) and 500 < len(expected) < 1000
 # Clipped sums of gradients.
