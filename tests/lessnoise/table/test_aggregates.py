@@ -90,7 +90,7 @@ def test_a_release_with_next_to_no_noise_and_private_keys(name):
     data = people(np.random.default_rng(1), 20_000)
     data["city"] = np.where(np.arange(20_000) < 5, [f"only {i}" for i in range(20_000)], data["city"])
     aggregate, expected = WANTED[name]
-    answer = ln.Table(data).group_by("city").aggregate(aggregate).release(epsilon=30, delta=1e-6)
+    answer = ln.Table(data).group_by("city").aggregate(aggregate).release(epsilon=20, delta=1e-10)
     assert [row["statistic"] for row in answer.rows] == aggregate.names * 3
     assert {row["city"] for row in answer.rows} == {*KEYS, "Rome"}
     assert "only" not in json.dumps(answer.certificate)

@@ -231,7 +231,8 @@ def test_keys_of_many_rows_are_released_and_rare_ones_never():
         .group_by("city")
         .aggregate(ln.count(), ln.mean("age", bounds=(0, 100)))
     )
-    answer = question.release(**TARGET)
+    # Each rare key is shown with a probability of delta at most, so a small one keeps this from failing by chance.
+    answer = question.release(epsilon=1, delta=1e-15)
     assert {row["city"] for row in answer.rows} == {"Oslo", "Bergen"}
     assert [row["city"] for row in answer.rows] == ["Bergen"] * 2 + ["Oslo"] * 2
     # Neither the certificate nor the description tells how many keys there were.
