@@ -332,8 +332,9 @@ def test_words_name_every_value_and_get_every_value():
     with pytest.raises(KeyError, match="names"):
         wording.Wording("counts", "pieces")("flat")
     say = wording.Wording("counts", "fig-5", repetitions=3, occupied_cells=2, shape=[4, 5])
-    assert say("setting").endswith("the loss counts the 2 occupied cells of 4 x 5.")
-    assert "for the others. R1SMG's" in say("paper", where=""), "what is empty takes the space before it along"
+    assert say("setting").startswith("3 releases of each mechanism")
+    assert "over the 2 occupied cells of 4 x 5." in say("setting")
+    assert "even with ε = 0.5”. R1SMG's" in say("paper", where=""), "what is empty takes the space before it along"
     assert say("headline") == ""
 
 

@@ -19,10 +19,18 @@ WINDOW = "4/1/2014 00:11 to 4/3/2014 23:57"
 """The window of Ji & Li 2024, case study I: exactly the first 3,829 rows of the file, which is ordered by base."""
 
 WINDOW_BOUNDS = ((40.5802, 41.0214), (-74.4783, -73.4202))
-"""The extent of the window's own pickups: 300 of 89 x 89 cells are occupied, as the paper's losses imply."""
+"""The extent of these pickups, least and greatest latitude, then longitude, for the grid of the losses.
+
+The paper does not say what it divides into 89 x 89 cells. Here 300 cells are occupied, and the expected losses over
+them are close to the paper's mean losses, which is why we infer this window. Its largest count is 221.
+"""
 
 FIGURE_BOUNDS = ((40.70, 40.82), (-74.02, -73.86))
-"""A box around Manhattan with at most 27 pickups in a cell, the maximum of the paper's figure."""
+"""A box around Manhattan, for the maps. We infer it, too: its largest count is 27, as on the paper's map of the truth.
+
+It has 3,454 of the 3,829 pickups in 1,063 occupied cells, over which the expected losses are 3.5 times the paper's
+means.
+"""
 
 _SOURCE = "https://raw.githubusercontent.com/fivethirtyeight/uber-tlc-foil-response/master/uber-trip-data/"
 _FULL = PublicFile(

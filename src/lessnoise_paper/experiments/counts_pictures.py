@@ -152,7 +152,7 @@ def _density(axes: Axes, row: LossRow) -> None:
     axes.tick_params(labelsize=8.5)
 
 
-# The honest comparison.
+# The comparison at equal exact privacy.
 
 
 def honest_svg(result: UberResult) -> bytes:

@@ -1,8 +1,11 @@
 """Case study I of Ji & Li 2024: pickup counts of New York City, as published and on equal terms.
 
 Three parts. The paper's settings: R1SMG at epsilon = 1e-5, the others at 0.5, then all at 1e-5 (its appendix D). The
-honest comparison: every mechanism at the same *exact* (epsilon, delta). The reconstruction: how often rounding one
-published R1SMG release returns the raw table.
+comparison on equal terms: every mechanism at the same *exact* (epsilon, delta). The reconstruction: how often rounding
+one published R1SMG release returns the raw table.
+
+There are two grids of 89 x 89 cells, since the paper does not say which part of the world it divides, and no window
+that we tried gives both its mean losses and the largest count on its maps (:mod:`lessnoise_paper.experiments.windows`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.data import BOUNDS, synthetic_city, uber_pickups
 from lessnoise_paper.data.uber import FIGURE_BOUNDS, WINDOW, WINDOW_BOUNDS, WINDOW_ROWS
 from lessnoise_paper.experiments.rows import Reconstruction, Row, reconstruct
+from lessnoise_paper.experiments.windows import Windows, try_windows
 
 if TYPE_CHECKING:
     import os
@@ -136,7 +140,10 @@ class LossRow(Row):
 )
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UberResult:
-    """The whole study. ``counts`` is the query of the losses, ``city`` the same pickups on the map's box."""
+    """The whole study. ``counts`` is the grid of the losses, ``city`` that of the maps.
+
+    ``windows`` says what other windows would give; None for made-up pickups, which have one grid for both.
+    """
 
     data: str
     pickups: int
@@ -152,6 +159,7 @@ class UberResult:
     true_target: Guarantee
     attacks: tuple[Reconstruction, ...]
     facts: dict[str, float]
+    windows: Windows | None
     private: bool = False
     version: str = __version__
 
@@ -174,8 +182,17 @@ class UberResult:
             bounds=box_of(self.counts),
             map_bounds=box_of(self.city),
             occupied_cells=self.occupied,
-            largest_count_on_the_map=float(self.city.value.max()),
+            largest_count=int(self.counts.value.max()),
+            map_occupied_cells=int((self.city.value > 0).sum()),
+            largest_count_on_the_map=int(self.city.value.max()),
+            pickups_on_the_map=int(self.city.value.sum()),
+            expected_loss_on_the_map={row.key: self._expected_on_the_map(row) for row in self.paper},
         )
+
+    def _expected_on_the_map(self, row: LossRow) -> float | None:
+        """What a row's expected loss would be if it were taken over the occupied cells of the maps."""
+        whole = row.losses.expected_whole
+        return None if whole is None else whole * float((self.city.value > 0).mean())
 
 
 def box_of(counts: Answer) -> tuple[tuple[float, float], ...]:
@@ -213,7 +230,8 @@ def run_uber(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # the tables say it, with numbers
         counts, city = cell_counts(points, box), cell_counts(points, map_box)
-        return _Study(counts, city, repetitions, seed, progress).run(name, len(points), attack_releases)
+        windows = None if name == SYNTHETIC_CITY else try_windows(points)
+        return _Study(counts, city, repetitions, seed, progress).run(name, len(points), attack_releases, windows)
 
 
 def cell_counts(points: Array, bounds: Any) -> Answer:  # noqa: ANN401
@@ -238,7 +256,7 @@ class _Study:
         self.total = 2 * len(_PAPER) + len(_HONEST) + len(_TRUE) + len(ATTACKED)
         self.done = 0
 
-    def run(self, name: str, pickups: int, attack_releases: int) -> UberResult:
+    def run(self, name: str, pickups: int, attack_releases: int, windows: Windows | None) -> UberResult:
         relation = Neighbours.REPLACE
         target = Guarantee(EPSILON, DELTA, relation)
         paper = [
@@ -280,6 +298,7 @@ class _Study:
             true_target=true_target,
             attacks=tuple(attacks),
             facts=facts,
+            windows=windows,
         )
 
     def _row(

@@ -24,7 +24,7 @@ def introduce(settings: Settings, found: Mapping[str, Numbers | None]) -> tuple[
     assert numbers is not None
     published = _of(numbers["paper_settings"], _PUBLISHED)
     ratio = published["mean_loss"] / _of(numbers["at_the_true_r1smg_guarantee"], _GAUSSIAN)["mean_loss"]
-    again = ", on made-up pickups" if numbers["synthetic"] else ", and find its losses again"
+    again = ", on made-up pickups" if numbers["synthetic"] else " and its pickups"
     say = Wording("counts", "introduce", numbers, again=again, published=published, ratio=ratio)
     return say("lede"), say("mark")
 
@@ -39,6 +39,7 @@ def figure_4(numbers: Numbers) -> Words:
         "fig-4",
         numbers,
         where=_pieces(numbers)("made-up" if numbers["synthetic"] else "real"),
+        windows_said=_windows(numbers),
         published=published,
         claimed=published["verdict"]["claimed"],
         gaussian=_of(rows, _GAUSSIAN),
@@ -107,6 +108,8 @@ def equal(numbers: Numbers) -> Words:
         ratio=published["mean_loss"] / gaussian["mean_loss"],
         claims=claimed_list(rows),
         cells=math.prod(numbers["shape"]),
+        gaussian_length=math.sqrt(_of(rows, _GAUSSIAN)["losses"]["expected_whole"]),
+        r1smg_length=math.sqrt(_of(rows, "r1smg")["losses"]["expected_whole"]),
         means=Wording("counts", "equal-counts").each("mean", rows),
     )
     maps, tables = _maps("equal", rows, numbers), _losses_table(rows, numbers)
@@ -127,6 +130,17 @@ def _of(rows: list[Numbers], key: str) -> Numbers:
 
 def _pieces(numbers: Numbers) -> Wording:
     return Wording("counts", "pieces", numbers)
+
+
+def _windows(numbers: Numbers) -> str:
+    """Which windows the grids of the losses and of the maps lie over, and why."""
+    tried = numbers["windows"]
+    if tried is None:
+        return _pieces(numbers)("one-window")
+    low, high = tried["valid_cells"]
+    on_map = numbers["expected_loss_on_the_map"]
+    found = {"published_on_map": on_map[_PUBLISHED], "gaussian_on_map": on_map[_GAUSSIAN]}
+    return _pieces(numbers)("two-windows", few=low, many=high, **found)
 
 
 def _maps(part: str, rows: list[Numbers], numbers: Numbers) -> tuple[Picture, ...]:

@@ -19,10 +19,12 @@ from lessnoise.cli import app
 from lessnoise_paper import Settings, registry, single_page
 from lessnoise_paper.data import fetch, synthetic_city, uber_pickups
 from lessnoise_paper.data.fetch import PublicFile, read_public
-from lessnoise_paper.data.uber import WINDOW_BOUNDS
+from lessnoise_paper.data.uber import FIGURE_BOUNDS, WINDOW_BOUNDS
 from lessnoise_paper.experiments import counts as experiment
 from lessnoise_paper.experiments.rows import Reconstruction
 from lessnoise_paper.experiments.uber import PAPER_MEANS, cell_counts, run_uber
+from lessnoise_paper.experiments.windows import SMALL_COUNT, VALID_CELLS, try_windows
+from lessnoise_paper.sections import counts as section
 from tests.helpers.outline import Outline
 
 SIGMAS = 6.5
@@ -111,9 +113,49 @@ def test_the_real_window_has_the_known_cells():
     counts = cell_counts(uber_pickups(), WINDOW_BOUNDS).value
     assert int(counts.sum()) == 3829
     assert int((counts > 0).sum()) == 300
+    assert int(counts.max()) == 221
+    city = cell_counts(uber_pickups(), FIGURE_BOUNDS).value
+    assert (int(city.sum()), int((city > 0).sum()), int(city.max())) == (3454, 1063, 27)
     result = run_uber(repetitions=2, attack_releases=2)
-    assert result.city.value.max() == 27
+    assert (result.city.value == city).all()
+    on_map = result.to_dict()["expected_loss_on_the_map"]
+    assert on_map["r1smg-published"] == pytest.approx(402110.0976 * 1063 / 7921, rel=1e-9)
+    assert on_map["r1smg-published"] > 3.5 * PAPER_MEANS["r1smg-published"]
+    assert on_map["analytic-gaussian"] > 3.4 * PAPER_MEANS["analytic-gaussian"]
+    # No window that holds the places which the paper names has both a small largest count and about 300 cells.
+    assert result.windows.tried > 10_000
+    assert result.windows.fewest_cells > 1.5 * VALID_CELLS[1]
+    assert result.windows.least_largest > 2 * SMALL_COUNT
     assert {row.key: row.paper_mean for row in result.paper if row.paper_mean} == PAPER_MEANS
+
+
+def test_windows_are_counted_as_the_query_counts_them(monkeypatch):
+    """Against the histogram of the library, for the windows that give the least numbers."""
+    rng = np.random.default_rng(11)
+    centre, far = rng.normal((40.75, -73.94), (0.03, 0.05), (800, 2)), rng.uniform((40.59, -74.47), (41.02, -73.43))
+    points = np.vstack([centre, far])
+    monkeypatch.setattr("lessnoise_paper.experiments.windows._LATITUDES", (3, 2))
+    monkeypatch.setattr("lessnoise_paper.experiments.windows._LONGITUDES", (2, 3))
+    monkeypatch.setattr("lessnoise_paper.experiments.windows.SMALL_COUNT", 3)
+    monkeypatch.setattr("lessnoise_paper.experiments.windows.VALID_CELLS", (1, 400))
+    found = try_windows(points)
+    shares = {count: np.linspace(0.02**0.5, 1.0, count) ** 2 for count in (2, 3)}
+    (south, north), (west, east) = WINDOW_BOUNDS
+    boxes = [
+        ((40.723 + (south - 40.723) * a, 40.777 + (north - 40.777) * b), (-74.003 + (west + 74.003) * c, -73.873 + d))
+        for a in shares[3]
+        for b in shares[2]
+        for c in shares[2]
+        for d in (east + 73.873) * shares[3]
+    ]
+    seen = [cell_counts(points[_inside(points, box)], box).value for box in boxes]
+    assert found.tried == len(boxes) == 36
+    assert found.fewest_cells == min((counts > 0).sum() for counts in seen if counts.max() <= 3)
+    assert found.least_largest == min(counts.max() for counts in seen if (counts > 0).sum() <= 400)
+
+
+def _inside(points, box):
+    return np.logical_and.reduce([(points[:, i] >= low) & (points[:, i] <= high) for i, (low, high) in enumerate(box)])
 
 
 # The study.
@@ -219,6 +261,29 @@ def test_seeds_decide_everything():
 
 
 # What is written.
+
+
+def test_the_two_grids_are_not_mixed(result):
+    """The words name the cells and the largest count of each grid, and the map's own beside the map."""
+    tried = {"tried": 10, "small_count": 30, "fewest_cells": 547, "valid_cells": [290, 310], "least_largest": 67}
+    two = {"occupied_cells": 300, "largest_count": 221, "map_occupied_cells": 1063, "largest_count_on_the_map": 27}
+    one_grid = section.figure_4(result.to_dict())
+    words = section.figure_4({**result.to_dict(), **two, "windows": tried})
+    assert "300 cells are occupied and the largest count is 221" in words.setting
+    assert "1,063 occupied cells: we infer this window because its largest count is 27" in words.setting
+    assert "use the same grid" in one_grid.setting
+    assert "infer" not in one_grid.setting
+    truth = next(picture for picture in words.pictures if picture.file == "counts-truth.png")
+    assert re.findall(r"[\d,]+\d", truth.alt) == ["1,063", "27"]
+
+
+def test_equal_terms_name_the_length_and_not_the_direction(result):
+    """The loss of a mechanism is the mean of its squared length, so the words can be held against it."""
+    shows = section.equal(result.to_dict()).shows
+    assert "The reason is its length, not its one direction" in shows
+    rows = {row.key: row.losses.expected_whole for row in result.honest}
+    found = [float(one.replace(",", "")) for one in re.findall(r"(?:about|of) ([\d,]+\d|[\d.]+e\d+)", shows)]
+    assert found == pytest.approx([math.sqrt(rows["analytic-gaussian"]), math.sqrt(rows["r1smg"])], rel=0.02)
 
 
 @pytest.fixture(scope="module")
