@@ -25,6 +25,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         experiments.theory.DIMENSIONS,
         experiments.theory.TABLE,
         experiments.theory.RANGE,
+        experiments.mvg.EXPERIMENT,
         experiments.geometry.ANGLE,
     )
 }
@@ -46,6 +47,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("claims", "The record of claims", "", "claims", sections.ours.claims),
     Section("equal-counts", "Counts at equal exact privacy", "", "counts", sections.counts.equal),
     Section("equal-pca", "Components at equal exact privacy", "", "pca", sections.pca.equal),
+    Section("mvg", "What MVG needs", "", "mvg", sections.mvg.needed),
     Section("membership", "Was the record in the batch?", "", "learning", sections.learning.membership),
     Section("frontier", "The least noise, and its limit", "", "frontier", sections.ours.frontier),
     Section("attacks", "Attacks", "", "attacks", sections.ours.attacks),

@@ -245,6 +245,21 @@ def test_curves_are_the_exact_ones(made):
     assert "0.2166" in said.privacy
 
 
+def test_what_mvg_needs_beside_what_the_paper_prints(made):
+    numbers = made("mvg").numbers
+    rows = {(row["query"], row["key"]): row for row in numbers["rows"]}
+    assert all(row["verdict"] == "holds" for row in rows.values())
+    assert rows["covariance", "published"]["product"] == pytest.approx(2.287e-17, rel=3e-4)  # the paper: 0.011
+    sigma = {name: rows["counts", name]["standard_deviation"] for name in ("published", "code", "exact")}
+    assert sigma["published"] == pytest.approx(1.107e7, rel=1e-3)
+    assert sigma["code"] == pytest.approx(2.409e5, rel=1e-3)
+    assert sigma["exact"] == pytest.approx(float(oracles.gaussian_sigma(0.5, 1e-7)) * math.sqrt(2.0), rel=1e-6)
+    assert numbers["paper"]["standard_deviation"] == pytest.approx(math.sqrt(2400 / 0.011))
+    said = words.mvg.needed(numbers)
+    assert "≤ 0.011 to achieve the desired privacy guarantee" in said.setting
+    assert "gives 2.29e-17, not 0.011" in said.ours
+
+
 @pytest.mark.slow
 def test_components_have_known_exact_deltas(made):
     pytest.importorskip("sklearn")
@@ -341,7 +356,7 @@ def test_words_name_every_value_and_get_every_value():
 def test_every_file_of_words_is_shipped_and_used():
     place = wording.resources.files(words) / "words"
     assert {entry.name for entry in place.iterdir()} == {
-        *("common.md", "counts.md", "demo.md", "learning.md", "ours.md", "pca.md", "theory.md")
+        *("common.md", "counts.md", "demo.md", "learning.md", "mvg.md", "ours.md", "pca.md", "theory.md")
     }
 
 

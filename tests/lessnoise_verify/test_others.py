@@ -250,7 +250,7 @@ class TestMatrices:
         basis, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(30, 30)))
         common: dict[str, Any] = {"epsilon": 1, "delta": 1e-5, "sensitivity": 1, "shape": (30, 7), "bound": 1}
         shares: dict[str, Any] = {"mode": "unimodal", "row_shares": binary_shares(30, 4, 0.9), "row_basis": basis}
-        for calibration in ("published", "exact"):
+        for calibration in ("published", "code", "exact"):
             assert_inside(ln.mvg(**common, **shares, calibration=calibration), 1.0)
         found = delta(ln.mvg(**common, **shares, calibration="exact"), 1.0)
         assert found.rel_accuracy_bits() >= 40

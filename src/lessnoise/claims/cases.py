@@ -35,9 +35,9 @@ def _r1smg(epsilon: float, delta: float, sensitivity: float, shape: int, setting
     return _case("r1smg-published", words, epsilon, remark, delta=delta, sensitivity=sensitivity, shape=shape)
 
 
-def _mvg(epsilon: float, delta: float, shape: tuple[int, int], setting: str) -> Case:
+def _mvg(name: str, epsilon: float, delta: float, shape: tuple[int, int], setting: str) -> Case:
     words = f"{setting}: {shape[0]} x {shape[1]}, s2=1, gamma=1"
-    return _case("mvg-published", words, epsilon, delta=delta, shape=shape, bound=1.0)
+    return _case(name, words, epsilon, delta=delta, shape=shape, bound=1.0)
 
 
 def _product(epsilon: float, dimension: int) -> Case:
@@ -87,8 +87,10 @@ CASES: tuple[Case, ...] = (
     _case("laplace", "D1=2, any M", 0.5, "pure privacy", l1_sensitivity=2.0, shape=7921),
     _product(1.0, 1000),
     _product(0.1, 1000),
-    _mvg(1.0, 1e-5, (4, 4), "a small matrix"),
-    _mvg(0.5, 1e-7, (89, 89), "the shape of the paper's count query"),
+    _mvg("mvg-published", 1.0, 1e-5, (4, 4), "a small matrix"),
+    _mvg("mvg-published", 0.5, 1e-7, (89, 89), "the shape of the paper's count query"),
+    _mvg("mvg-code", 1.0, 1e-5, (4, 4), "a small matrix"),
+    _mvg("mvg-code", 0.5, 1e-7, (89, 89), "the shape of the paper's count query"),
     _case("mgm", "89 x 89, D=1", 0.5, "equal to the analytic Gaussian", delta=1e-7, shape=(89, 89)),
     _case("correlated-gaussian", "1000 statistics in [0, 1]", 1.0, shape=1000, entry_bound=1.0),
     _case("discrete-gaussian", _ANY_SIZE, 1.0, integer=True),

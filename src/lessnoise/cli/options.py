@@ -148,7 +148,7 @@ _REQUEST_OPTIONS: dict[str, Any] = {
     "neighbours": NeighboursOption,
     "k": _number("Radial member: exponent k of the radius, at most M; product noise: its k."),
     "p": _number("Radial member, generalized Gaussian: exponent p of the tail."),
-    "bound": _number("Published MVG: largest Frobenius norm of the value."),
+    "bound": _number("MVG as published or as in its first code: largest Frobenius norm of the value."),
     "entry_bound": _number("Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
     "objective": Annotated[
         str,

@@ -69,11 +69,19 @@ _DESCRIPTIONS = {  # label and summary
     "hb-gaussian": ("H_b, Gaussian", "consistent tree of counts, normal noise"),
     "dawa": ("DAWA", "counts in buckets that follow the data, pure"),
     "dawa-dpcomp": ("DAWA, published", "counts in buckets that follow the data, stage 1 as published"),
+    "mvg-code": ("MVG, authors' first code", "matrix-variate normal noise, with the square root of zeta"),
     "mvg-published": ("MVG, published", "matrix-variate normal noise, by its theorem"),
     "product-noise": ("Product noise, published", "product noise, by its theorem"),
     "r1smg-published": ("R1SMG, published", "normal noise along one random direction, sigma_* of the paper"),
 }
-_FOLLOWING_A_CLAIM = {"classic-gaussian", "dawa-dpcomp", "mvg-published", "product-noise", "r1smg-published"}
+_FOLLOWING_A_CLAIM = {
+    "classic-gaussian",
+    "dawa-dpcomp",
+    "mvg-code",
+    "mvg-published",
+    "product-noise",
+    "r1smg-published",
+}
 
 
 def _standard(builder: Callable[..., Mechanism], **fixed: object) -> Build:
@@ -197,6 +205,7 @@ _BUILDERS: dict[str, Build] = {
     "hb-gaussian": _for_counts(counts.hb, noise="gaussian"),
     "dawa": _for_counts(counts.dawa),
     "dawa-dpcomp": _for_counts(counts.dawa, noise="dpcomp"),
+    "mvg-code": _needing("mvg-code", families.mvg, "bound", calibration="code"),
     "mvg-published": _needing("mvg-published", families.mvg, "bound", calibration="published"),
     "product-noise": _product,
     "r1smg-published": _standard(builders.r1smg, calibration="published"),

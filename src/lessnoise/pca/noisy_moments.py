@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Builder = Callable[[Request], Mechanism]
 
 DEFAULT = "least-noise"
-MATRIX = ("mvg", "mvg-published", "mgm")
+MATRIX = ("mvg", "mvg-code", "mvg-published", "mgm")
 PUBLISHED = ("mod-sulq", "wishart")
 PURE = ("l2", "laplace")
 _PROMISING_NOTHING = "analytic-gaussian"  # at a huge epsilon: the least noise may be too small for the grid of doubles

@@ -32,6 +32,7 @@ COLOURS = {name: colour for name, (colour, _) in _LOOKS.items()}
 MORE_COLOURS = {
     **COLOURS,
     "mvg": "#999933",
+    "mvg-code": "#999933",
     "mvg-published": "#999933",
     "mgm": "#88CCEE",
     "dawa": "#44AA99",

@@ -19,6 +19,7 @@ NOT_FOR_ONE_ENTRY = {
     "hb-gaussian",
     "mgm",
     "mvg",
+    "mvg-code",
     "mvg-published",
     "product-noise",
 }

@@ -1,7 +1,8 @@
 """MVG and MGM: matrix-variate Gaussian noise as published, and calibrated on its exact curve.
 
 MVG is Chanyaswad, Dytso, Poor & Mittal (CCS 2018); MGM is Yang, Xiang et al. (2021). Both add Z = A N B^T. MVG's
-published condition is sufficient and far from necessary; MGM's is exact. The derivations are in
+published condition is sufficient and far from necessary; MGM's is exact. MVG's first public code had the square root of
+zeta where the theorem has zeta; that is true, too, and needs less noise. The derivations are in
 ``docs/theory/matrix-gaussian.md``.
 """
 
@@ -32,8 +33,13 @@ if TYPE_CHECKING:
 
 Mode = Literal["isotropic", "unimodal", "equimodal"]
 MODES: tuple[Mode, ...] = ("isotropic", "unimodal", "equimodal")
+Condition = Literal["published", "code"]
+CONDITIONS: tuple[Condition, ...] = ("published", "code")
 
-_MVG = "Chanyaswad, Dytso, Poor & Mittal 2018 (Ji & Li 2024, Theorem 3)"
+_MVG = {
+    "published": "Chanyaswad, Dytso, Poor & Mittal 2018 (Ji & Li 2024, Theorem 3)",
+    "code": "public code of Chanyaswad, Dytso, Poor & Mittal, 2018, with the square root of zeta",
+}
 _MGM = "Yang, Xiang et al. 2021 (arXiv 2104.14808)"
 
 
@@ -65,13 +71,29 @@ class MvgConstants:
         return self.phi_squared if mode == "equimodal" else self.phi_squared**2 / self.shape[1]
 
 
-def mvg_constants(*, epsilon: float, delta: float, sensitivity: float, shape: Shape, bound: float) -> MvgConstants:
-    """MVG's theorem (Ji & Li 2024, Theorem 3), for a query of Frobenius norm at most ``bound`` (gamma).
+def mvg_constants(
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float,
+    shape: Shape,
+    bound: float,
+    condition: Condition = "published",
+) -> MvgConstants:
+    """The constants of MVG, for a query of Frobenius norm at most ``bound`` (gamma).
 
-    >>> c = mvg_constants(epsilon=1, delta=1e-5, sensitivity=1, shape=(4, 4), bound=1)
+    ``condition="published"`` is the theorem (Ji & Li 2024, Theorem 3). ``"code"`` is what the authors' public code
+    computed from January 2018 to August 2020: the same, with the square root of zeta in beta.
+
+    >>> setting = dict(epsilon=1, delta=1e-5, sensitivity=1, shape=(4, 4), bound=1)
+    >>> c = mvg_constants(**setting)
     >>> print(f"{c.alpha:.6g} {c.zeta:.6g} {c.beta:.6g} {c.phi_squared:.6g}")
     9.03446 66.1704 551.42 1.31536e-05
+    >>> c = mvg_constants(**setting, condition="code")
+    >>> print(f"{c.beta:.6g} {c.phi_squared:.6g}")
+    67.7877 0.000863701
     """
+    validation.choice("condition", condition, CONDITIONS)
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     sensitivity, sizes = validation.sensitivity(sensitivity), _matrix_shape(shape)
     gamma = _bound(bound, sensitivity)
@@ -79,9 +101,10 @@ def mvg_constants(*, epsilon: float, delta: float, sensitivity: float, shape: Sh
     harmonic, half = _harmonic(min(sizes), 1.0), _harmonic(min(sizes), 0.5)
     with representable(sensitivity=sensitivity, bound=gamma):
         alpha = (harmonic + half) * gamma**2 + 2.0 * harmonic * gamma * sensitivity
-    # beta = 2 (mn)^(1/4) H_r s2 zeta.
+    # beta = 2 (mn)^(1/4) H_r s2 zeta, or sqrt(zeta) in the place of zeta.
     zeta = _zeta(math.prod(sizes), delta)
-    beta = 2.0 * math.prod(sizes) ** 0.25 * harmonic * sensitivity * zeta
+    factor = zeta if condition == "published" else math.sqrt(zeta)
+    beta = 2.0 * math.prod(sizes) ** 0.25 * harmonic * sensitivity * factor
     return MvgConstants(sizes, alpha, zeta, beta, _phi(alpha, beta, epsilon))
 
 
@@ -137,7 +160,7 @@ def mvg(
     delta: float,
     sensitivity: float,
     shape: Shape,
-    calibration: Literal["published", "exact"],
+    calibration: Literal["published", "code", "exact"],
     bound: float | None = None,
     mode: Mode = "isotropic",
     row_shares: ArrayLike | None = None,
@@ -151,22 +174,24 @@ def mvg(
     orthonormal columns (default: the coordinate axes). It is public: never take it from the private data without
     spending budget on it. ``bound`` is the largest Frobenius norm that the value can have.
 
-    ``calibration="published"`` is the authors' theorem: true, and very conservative. ``"exact"`` keeps the shape of
-    the noise and takes the smallest scale that keeps the target; it does not need ``bound``.
+    ``calibration="published"`` is the authors' theorem: true, and very conservative. ``"code"`` is what their public
+    code computed from January 2018 to August 2020, with the square root of zeta: true as well. ``"exact"`` keeps the
+    shape of the noise and takes the smallest scale that keeps the target; it does not need ``bound``.
 
     >>> target = dict(epsilon=1, delta=1e-5, sensitivity=1, shape=(4, 4), bound=1)
-    >>> for calibration in ("published", "exact"):
+    >>> for calibration in ("published", "code", "exact"):
     ...     print(f"{mvg(**target, calibration=calibration).standard_deviation:.3f}")
     551.453
+    68.053
     3.731
     >>> m = mvg(**target, calibration="exact", mode="unimodal", row_shares=binary_shares(4, 1, 0.9))
     >>> print(*(f"{deviation:.2f}" for deviation in m.law.row_deviations.array()))
     3.73 8.50 8.50 8.50
     """
-    validation.choice("calibration", calibration, ("published", "exact"))
+    validation.choice("calibration", calibration, (*CONDITIONS, "exact"))
     validation.choice("mode", mode, MODES)
     target = Request.of(epsilon, delta, sensitivity, _matrix_shape(shape), neighbours)
-    if bound is None and calibration == "published":
+    if bound is None and calibration != "exact":
         raise InvalidInput(
             "bound=None, but the published MVG needs it: pass the largest Frobenius norm that the value can have, "
             'or calibration="exact".'
@@ -177,12 +202,19 @@ def mvg(
     if calibration == "exact" or gamma is None:
         return target.mechanism(name, _exact(law, target, balanced=mode == "equimodal"), OURS)
     phi = mvg_constants(
-        epsilon=target.epsilon, delta=target.delta, sensitivity=target.sensitivity, shape=target.shape, bound=gamma
+        epsilon=target.epsilon,
+        delta=target.delta,
+        sensitivity=target.sensitivity,
+        shape=target.shape,
+        bound=gamma,
+        condition=calibration,
     ).phi
     # sv_i(S) = (theta_i P)^(-1/2), so the deviation theta_i^(-1/4) of the unit law is to be multiplied by P^(-1/4):
     # by phi^(-1/2) on both sides (P = phi^2), or n^(1/4)/phi on the rows alone (P = phi^4/n).
     scale = 1.0 / phi if mode == "equimodal" else target.shape[1] ** 0.25 / phi
-    return target.mechanism(f"{name}-published", _scaled(law, scale, balanced=mode == "equimodal"), _MVG)
+    return target.mechanism(
+        f"{name}-{calibration}", _scaled(law, scale, balanced=mode == "equimodal"), _MVG[calibration]
+    )
 
 
 def mgm(

@@ -129,6 +129,74 @@ def test_published_holds_over_a_grid():
         assert m.check().holds
 
 
+# The authors' first code.
+
+
+def first_code(epsilon, delta, sensitivity, rows, columns, bound):
+    """The bound of ||sv(S^-1)|| ||sv(P^-1)|| with sqrt(zeta), by the textbook form in 60 digits."""
+    import mpmath
+
+    with mpmath.workdps(60):
+        epsilon, delta, s2, gamma = (mpmath.mpf(value) for value in (epsilon, delta, sensitivity, bound))
+        rank, cells, log = min(rows, columns), mpmath.mpf(rows * columns), mpmath.log(delta)
+        first = mpmath.fsum(1 / mpmath.mpf(i) for i in range(1, rank + 1))
+        half = mpmath.fsum(1 / mpmath.sqrt(i) for i in range(1, rank + 1))
+        alpha = (first + half) * gamma**2 + 2 * first * gamma * s2
+        beta = (
+            2 * cells ** mpmath.mpf("0.25") * mpmath.sqrt(2 * mpmath.sqrt(-cells * log) - 2 * log + cells) * first * s2
+        )
+        return float((-beta + mpmath.sqrt(beta**2 + 8 * alpha * epsilon)) ** 2 / (4 * alpha**2))
+
+
+@pytest.mark.parametrize(
+    ("target", "bound", "deviation"),
+    [
+        ((1.0, 1e-5, 1.0, 4, 4), 1.0, 68.05),
+        ((0.5, 1e-7, math.sqrt(2.0), 89, 89), 3829.0, 2.409e5),  # the paper's count query; the theorem: 1.107e7
+        ((1.6, 1e-7, 2400 * math.sqrt(2.0) / 24016, 2400, 2400), 2400.0, 4.365e6),  # its PCA query
+        ((0.1, 0.01, 3.0, 7, 2), 40.0, None),
+    ],
+)
+def test_the_first_code_has_the_root_of_zeta_and_keeps_its_claim(target, bound, deviation):
+    epsilon, delta, sensitivity, *shape = target
+    given = {"epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "shape": tuple(shape), "bound": bound}
+    found = mvg(**given, calibration="code")
+    expected = math.sqrt(math.sqrt(math.prod(shape)) / first_code(*target, bound))
+    assert found.name == "mvg-code"
+    assert found.standard_deviation == pytest.approx(expected, rel=1e-12)
+    if deviation is not None:
+        assert found.standard_deviation == pytest.approx(deviation, rel=5e-4)
+    published, exact = (mvg(**given, calibration=name).standard_deviation for name in ("published", "exact"))
+    assert exact < found.standard_deviation < published
+    assert found.check().holds
+    # The exact curve is the Gaussian's: noise of this deviation and an l2 sensitivity.
+    mu = sensitivity / found.standard_deviation
+    assert found.delta(1e-6 * mu).middle == pytest.approx(
+        special.ndtr(mu / 2 - 1e-6) - math.exp(1e-6 * mu) * special.ndtr(-mu / 2 - 1e-6), rel=1e-6
+    )
+
+
+def test_the_first_code_is_true_by_the_improved_condition():
+    # alpha is larger than needed without gamma, and sqrt(zeta) is what bounds ||N||: kappa <= phi implies phi <= phi''.
+    for shape, epsilon, delta in itertools.product([(1, 1), (4, 4), (89, 30)], [0.01, 1.0, 20.0], [1e-9, 0.1]):
+        common = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": shape}
+        code = mvg_constants(**common, bound=0.5, condition="code")
+        theorem = mvg_constants(**common, bound=0.5)
+        assert code.beta == pytest.approx(theorem.beta / math.sqrt(theorem.zeta), rel=1e-14)
+        assert theorem.phi < code.phi <= improved_mvg_phi(**common, inequality="cauchy-schwarz") * (1 + 1e-14)
+
+
+def test_the_first_code_directs_its_noise_as_the_theorem_does():
+    for mode in ("unimodal", "equimodal"):
+        published, code = (
+            mvg(**TARGET, bound=1, mode=mode, row_shares=SHARES, calibration=name).law for name in ("published", "code")
+        )
+        spent = singular_value_norm(code.row_deviations) * singular_value_norm(code.column_deviations)
+        assert spent == pytest.approx(mvg_constants(**TARGET, bound=1, condition="code").phi_squared, rel=1e-12)
+        ratio = published.row_deviations.array() / code.row_deviations.array()
+        assert np.ptp(ratio) < 1e-12 * ratio[0]
+
+
 # Exact.
 
 
@@ -350,6 +418,11 @@ def test_binary_shares():
         (lambda: mgm(**TARGET, column_scales=[0, 1, 1, 1]), r"column_scales\[0\]=0 must be above 0"),
         (lambda: binary_shares(4, 4, 0.5), "important=4 is not below size=4"),
         (lambda: binary_shares(4, 1, 1.0), "fraction=1.0 must lie strictly between 0 and 1"),
+        (
+            lambda: mvg(**{**PUBLISHED, "calibration": "code", "bound": None}),
+            "bound=None, but the published MVG needs it",
+        ),
+        (lambda: mvg_constants(**TARGET, bound=1, condition="exact"), "condition='exact' is not known"),
         (lambda: improved_mvg_phi(**TARGET, inequality="other"), "inequality='other' is not known"),
     ],
 )
