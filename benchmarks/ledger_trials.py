@@ -248,16 +248,18 @@ def server_kill(rounds: int, folder: Path) -> dict[str, object]:
         ln.Ledger.open(path, epsilon=1e4, delta=1e-6)
         crowds = [crowd(path, folder, number, stop, handles=0) for number in range(1, 3)]
         slowest = 0.0
-        for _ in range(rounds):
-            time.sleep(rng.uniform(0.2, 0.8))
-            server.kill()
-            start = time.monotonic()
-            server.start()
-            slowest = max(slowest, time.monotonic() - start)
-        time.sleep(0.5)
-        stop.set()
-        for thread in (thread for threads in crowds for thread in threads):
-            thread.join()
+        try:
+            for _ in range(rounds):
+                time.sleep(rng.uniform(0.2, 0.8))
+                server.kill()
+                start = time.monotonic()
+                server.start()
+                slowest = max(slowest, time.monotonic() - start)
+            time.sleep(0.5)
+        finally:
+            stop.set()
+            for thread in (thread for threads in crowds for thread in threads):
+                thread.join()
         found = settled(path, folder, unseen=0)
     return {"trial": "server-kill", "rounds": rounds, "threads": 2 * THREADS, "slowest_restart_s": slowest, **found}
 

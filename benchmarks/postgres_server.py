@@ -26,43 +26,64 @@ def programs() -> Path | None:
 
 
 class Server:
-    """A server that syncs every commit, as a ledger asks for."""
+    """A server that syncs every commit, as a ledger asks for; a child of this process, which waits for its end."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder, self.data = folder, folder / "data"
-        self.user, self.prefix = getpass.getuser(), []
+        self.user, self.login = getpass.getuser(), {}
         if os.geteuid() == 0:  # the server refuses to run as root
-            self.user, self.prefix = "postgres", ["runuser", "-u", "postgres", "--"]
-            shutil.chown(folder, "postgres")
+            self.user = "postgres"
+            self.login = {"user": self.user, "group": self.user, "extra_groups": []}
+            shutil.chown(folder, self.user)
         self.settings = {"listen_addresses": "", "unix_socket_directories": str(folder), **settings}
-        self._call("initdb", "-A", "trust", "-U", self.user, "--no-sync", "-E", "UTF8")
+        command = [programs() / "initdb", "-D", self.data, "-A", "trust", "-U", self.user, "--no-sync", "-E", "UTF8"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, **self.login)
         self.start()
 
-    def _call(self, program: str, *arguments: object) -> None:
-        command = [*self.prefix, programs() / program, "-D", self.data, *arguments]
-        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
-
     def start(self) -> None:
-        """Start it, again too."""
-        options = " ".join(f"-c {name}={value}" if value else f"-c {name}=" for name, value in self.settings.items())
+        """Start it, again too; it takes connections when this returns."""
+        options = [word for name, value in self.settings.items() for word in ("-c", f"{name}={value}")]
         for _ in range(50):  # what was killed may need a moment to let go of its memory
-            with contextlib.suppress(subprocess.CalledProcessError):
-                self._call("pg_ctl", "-w", "-t", "60", "-o", options, "-l", self.data / "log", "start")
-                return
+            with (self.data / "log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    [programs() / "postgres", "-D", self.data, *options],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True,
+                    **self.login,
+                )  # fmt: skip
+            until = time.monotonic() + 60.0
+            while self.process.poll() is None and time.monotonic() < until:
+                if self._is_ready():
+                    return
+                time.sleep(0.02)
+            self.stop()
             time.sleep(0.2)
         raise RuntimeError((self.data / "log").read_text()[-2000:])
 
+    def _is_ready(self) -> bool:
+        """Whether it says so, in the file that it writes: its number in the first line, its state in the last."""
+        with contextlib.suppress(OSError):
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            return len(lines) >= 8 and lines[0] == str(self.process.pid) and lines[7].strip() == "ready"
+        return False
+
     def stop(self) -> None:
-        """Stop it at once."""
-        self._call("pg_ctl", "-w", "-m", "immediate", "-t", "60", "stop")
+        """Stop it at once, if it runs."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(60.0)
 
     def kill(self) -> None:
-        """As if the power went: nobody is told."""
-        process = int((self.data / "postmaster.pid").read_text().split()[0])
-        children = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False).stdout
-        for each in (process, *map(int, children.split())):
+        """As if the power went: nobody is told.
+
+        It is halted first. Else it could start one more process, which nobody kills: that one could wait for ever for
+        what a killed one held, and so would its client, and no new server could start beside it.
+        """
+        self.process.send_signal(signal.SIGSTOP)
+        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        for each in (self.process.pid, *map(int, found.stdout.split())):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
+        self.process.wait(60.0)
 
     def address(self, ledger: str = "", *, user: str | None = None, folder: Path | None = None) -> str:
         """Of a ledger, or of the database."""
@@ -74,7 +95,7 @@ class Cutter:
     """Stands between client and server; after COMMIT it cuts the connection before the answer, or before the question.
 
     ``cuts`` says for each further COMMIT whether to pass it on ("pass"), to pass it on and lose the answer ("answer"),
-    or to lose the COMMIT itself ("question").
+    to lose the COMMIT itself ("question"), or to say nothing until the client gives up ("silence").
     """
 
     def __init__(self, server: Server, folder: Path) -> None:
@@ -116,7 +137,9 @@ class Cutter:
             cut = self.cuts.pop(0) if b"COMMIT" in data and self.cuts else "pass"
             if cut == "answer":
                 client.shutdown(socket.SHUT_RDWR)
-            if cut != "question":
+            while cut == "silence" and client.recv(65536):
+                pass
+            if cut not in ("question", "silence"):
                 behind.sendall(data)
             if cut != "pass":
                 return

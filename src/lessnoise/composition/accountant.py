@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ROUNDS = 24
 _TOLERANCE = 0.004  # of ln(delta)
 _RELATIVE_TOLERANCE = 2e-3  # of epsilon
-_SHARE_OF_TAIL = 1e-3  # of delta, that may be cut off
+_SHARE_OF_TAIL = 1e-8  # of delta, that may be cut off: more would mislead a tilt that weighs the tail
 _BULK_TOLERANCE = 0.01  # of the variance
 _LEAST_TAIL = 1e-285
 SMALLEST = math.ulp(0.0)

@@ -20,6 +20,7 @@ from lessnoise.errors import InvalidInput, LedgerError, SpendUnknown
 from lessnoise.ledger import server_tables
 from lessnoise.ledger.address import ServerAddress, driver, parse_address
 from lessnoise.ledger.server_tables import MIGRATIONS, ServerTables
+from lessnoise.ledger.silence import limit_silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -249,6 +250,7 @@ class ServerStore:
             **limit,
         )
         try:
+            limit_silence(connection)
             found: Any = connection.execute(_SETTINGS).fetchone()
             *_, synced, version = found
             if synced != "on":

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import lessnoise as ln
-from lessnoise.ledger import export_ledger, import_ledger, roles_script, server_tables
+from lessnoise.ledger import export_ledger, import_ledger, roles_script, server_tables, silence
 from lessnoise.ledger import server as server_store
 from lessnoise.ledger.address import parse_address
 
@@ -171,6 +171,30 @@ def test_a_server_that_does_not_come_back_leaves_it_open(server, name, cutter, m
     assert "cannot be reached (connection refused)" in told(ledger.count)
     monkeypatch.setattr(server_store.ServerStore, "_connected", connect)
     assert ledger.count() == 1
+
+
+@pytest.mark.parametrize("cuts", [["silence"], ["silence", "answer"]])
+def test_a_server_that_falls_silent_counts_as_lost(server, name, cutter, monkeypatch, cuts):
+    ledger = ln.Ledger.open(server.address(name, folder=cutter.folder), epsilon=20, delta=1e-6)
+    monkeypatch.setattr(silence, "SILENCE", 0.3)
+    cutter.cuts = ["pass", *cuts]
+    receipt = ledger.spend(GAUSSIAN)
+    assert cutter.cuts == []
+    assert (receipt.id, ledger.count()) == (1, 1)
+    ledger.verify()
+
+
+def test_a_server_that_stays_silent_is_not_waited_for(server, name, cutter, monkeypatch):
+    ledger = ln.Ledger.open(server.address(name, folder=cutter.folder), epsilon=20, delta=1e-6)
+    monkeypatch.setattr(silence, "SILENCE", 0.2)
+    monkeypatch.setattr(server_store, "_PATIENCE", 0.3)
+    cutter.cuts = ["pass", "silence", "silence", "silence"]
+    with pytest.raises(ln.errors.SpendUnknown, match="may be spent or not"):
+        ledger.spend(GAUSSIAN)
+    cutter.cuts = ["silence", "silence", "silence"]
+    assert "cannot be reached (the server has said nothing for 0.2 s)" in told(ledger.count)
+    cutter.cuts = []
+    assert ledger.count() == 0
 
 
 def test_serialization_failures_are_tried_again(ledger, monkeypatch):
