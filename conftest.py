@@ -149,6 +149,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
 
 
+@pytest.fixture(autouse=True)
+def _a_fresh_folder_for_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of a page run in an empty folder, so that they may write files as a reader would."""
+    if request.path.suffix == ".md":
+        monkeypatch.chdir(request.getfixturevalue("tmp_path"))
+
+
 def needs(text: str) -> list[str]:
     """The modules that a page says it needs."""
     comment = re.search(r"<!-- needs: ([\w., ]+) -->", text)

@@ -185,7 +185,7 @@ def sketches(page):
                 yield Command(line, "")
 
 
-QUICK = {"plan", "check", "release", "histogram", "ledger", "audit"}
+QUICK = {"plan", "check", "release", "histogram", "ledger", "audit", "query", "verify", "claims"}
 
 
 @pytest.mark.slow
@@ -194,11 +194,25 @@ def test_quick_sketches_run_once_the_files_are_there(page, tmp_path, monkeypatch
     np.save(tmp_path / "counts.npy", np.arange(12.0).reshape(3, 4))
     points = np.random.default_rng(0).normal([-73.9, 40.75], 0.05, (1000, 2))
     pandas.DataFrame(points, columns=["Lon", "Lat"]).to_parquet(tmp_path / "trips.parquet")
+    people = {"city": ["Oslo", "Bergen"] * 500, "income": np.arange(1000) * 100, "age": np.arange(1000) % 90}
+    pandas.DataFrame(people).to_csv(tmp_path / "people.csv", index=False)
+    ln.Table(people).aggregate(ln.count()).release(1, 1e-6).save(tmp_path / "by-city")
     quick = [command for command in sketches(page) if command.words[1] in QUICK]
     assert len(quick) > 4
     for command in quick:
         code, output = run_in(tmp_path, command, monkeypatch)
         assert code == command.code, f"{command.line}\n{output}"
+
+
+@pytest.mark.slow
+def test_the_training_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("opacus", reason="needs the extra learn")
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.DOTALL)
+    (training,) = [block for block in blocks if "make_private" in block]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(training, "README.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1].startswith("epoch 2, step 20 of 20: epsilon between 3.")
+    assert (tmp_path / "model.pt").stat().st_size > 0
 
 
 def parse(words):

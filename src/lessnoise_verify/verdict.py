@@ -69,8 +69,8 @@ def verify(
             proof.proved.append("the certificate is as the holder of the key signed it")
         elif given.take("signature", None) is not None:
             proof.skipped.append("the signature, as no public key was given")
-        _check(given, proof, value)
-        _check_files(given, proof, folder)
+        kind = _check(given, proof, value)
+        _check_files(given, proof, folder, value if kind == "table" else None)
         given.end()
     except NotProved as error:
         word = next(word for kind, word in _OF.items() if isinstance(error, kind))
@@ -89,17 +89,18 @@ def enclosed_delta(mechanism: dict[str, Any], epsilon: float, digits: int = 12) 
     return probability_ends(found)
 
 
-def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
-    """By the kind of document: files of version 1 do not state it, and tables of version 1 no version either."""
+def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> str:
+    """By the kind of document, which is returned: files of version 1 do not state it, and tables of 1 no version."""
     kind = "table" if "releases" in given else "mechanism" if "noise" in given else "release"
     schema = given.take("schema", 1) if kind == "table" else given.take("schema")
     if type(schema) is not int or schema not in (1, 2):
         raise Unreadable("the schema is neither 1 nor 2.")
     if schema == 2 and kind != "mechanism":
         kind = given.choice("kind", *_KINDS)
-    if value is not None and kind != "release":
-        raise NotCovered(f"a {kind} names no array that could be checked.")
+    if value is not None and kind not in ("release", "table"):
+        raise NotCovered(f"a {kind} names no file that could be checked: leave the second argument out.")
     _KINDS[kind](given, proof, value)
+    return kind
 
 
 def _release(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
@@ -110,18 +111,25 @@ def _release(given: Fields, proof: Proof, value: BinaryIO | None) -> None:
 
 _KINDS: Final[dict[str, Callable[[Fields, Proof, BinaryIO | None], object]]] = {
     "release": _release,
-    "table": check_table,
+    "table": lambda given, proof, value: check_table(given, proof),
     "composition": lambda given, proof, value: check_composition(given, proof),
     "lower-bound": lambda given, proof, value: check_bound(given, proof),
     "mechanism": lambda given, proof, value: check_mechanism(given, proof),
 }
 
 
-def _check_files(given: Fields, proof: Proof, folder: Path | None) -> None:
-    """Files beside the certificate are those that it names."""
+def _check_files(given: Fields, proof: Proof, folder: Path | None, value: BinaryIO | None) -> None:
+    """Files beside the certificate are those that it names, and a value that is no array is one of them."""
     if "sha256" not in given:
+        if value is not None:
+            raise NotCovered("this certificate names no file that could be checked: leave the second argument out.")
         return
     hashes = given.fields("sha256")
+    own = None if value is None else digest(value)
+    if own is not None:
+        if own not in hashes.values.values():
+            raise Refuted("the file is none of those that the certificate was written for.")
+        proof.proved.append("the file is one of those that the certificate was written for, by its SHA-256")
     for name in list(hashes.values):
         expected, path = hashes.text(name), Path(name)
         if path.name != name:
@@ -137,4 +145,5 @@ def _check_files(given: Fields, proof: Proof, folder: Path | None) -> None:
             raise Refuted(f"the file {name[:60]!r} is not the one that the certificate was written for.")
         proof.proved.append(f"the file {name[:60]!r} is the one that the certificate was written for")
     if folder is None:
-        proof.skipped.append("the files beside the certificate, as their folder was not given")
+        others = "" if own is None else "other "
+        proof.skipped.append(f"the {others}files beside the certificate, as their folder was not given")

@@ -390,6 +390,15 @@ def test_other_arguments_of_a_release(vector):
     refused(lambda: vector.release(value, partition="a"), "partition='a' is of no use without a ledger")
 
 
+def test_a_table_is_paid_from_a_ledger_and_not_from_its_path():
+    question = ln.Table({"age": [30, 40]}).aggregate(ln.count())
+    refused(lambda: question.release(1, 1e-6, ledger="l.ledger"), "ledger='l.ledger' is not a ledger", "Ledger.open")
+    refused(lambda: question.release(1, 1e-6, partition="a"), "partition='a' is of no use without a ledger")
+    year = {"times": 12, "epsilon": 1, "delta": 1e-6}
+    plan = lambda: ln.plan_releases(question, **year)  # noqa: E731
+    refused(plan, "schedule of type TableQuestion", "release each with its part of epsilon")
+
+
 # Descriptions, ledgers and data.
 
 

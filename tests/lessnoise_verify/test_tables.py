@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import io
 import json
 import time
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from lessnoise_verify.document import Fields, Refuted
 from lessnoise_verify.queries import Unit as VerifiedUnit
 from lessnoise_verify.queries import read_grouped
 from lessnoise_verify.verdict import Verdict, verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BOUNDS = (0, 100)
 
@@ -195,3 +199,14 @@ def test_hostile_tables_end_quickly() -> None:
     users = {"id": "u", "max_rows": 10**15, "max_rows_per_group": 1}
     assert checked(changed(given, "unit", to=users)).word in ("refuted", "not covered")
     assert time.monotonic() - start < 5.0
+
+
+def test_a_file_of_the_answer_may_be_given_instead_of_its_folder(tmp_path: Path) -> None:
+    by_city().aggregate(ln.count()).release(epsilon=1, delta=1e-6).save(tmp_path, formats=("csv",))
+    certificate = (tmp_path / "certificate.json").read_bytes()
+    answer = tmp_path / "answer.csv"
+    found = verify(certificate, io.BytesIO(answer.read_bytes()))
+    assert found.word == "proved"
+    assert "the file is one of those that the certificate was written for, by its SHA-256" in found.proved
+    assert "the other files beside the certificate, as their folder was not given" in found.skipped
+    assert verify(certificate, io.BytesIO(answer.read_bytes() + b"\n")).word == "refuted"

@@ -179,10 +179,12 @@ def fit(private: Private, *, epochs: int, max_rows: int | None = None, report: C
     device = next(private.model.parameters()).device
     loader = private.data_loader if max_rows is None else private.virtual(max_rows)
     for epoch in range(1, validation.whole_number("epochs", epochs) + 1):
-        for inputs, labels in loader:
-            private.optimizer.zero_grad()
-            private.loss(private.model(inputs.to(device)), labels.to(device)).backward()
-            private.optimizer.step()
+        with warnings.catch_warnings():  # PyTorch warns of hooks on a model whose inputs need no gradient: none is lost
+            warnings.filterwarnings("ignore", message="Full backward hook is firing", category=UserWarning)
+            for inputs, labels in loader:
+                private.optimizer.zero_grad()
+                private.loss(private.model(inputs.to(device)), labels.to(device)).backward()
+                private.optimizer.step()
         report(f"epoch {epoch}, {private.privacy}")
 
 

@@ -293,6 +293,12 @@ def _items(schedule: object, times: int | None, rate: float | None, mechanism: s
         if times is None:
             raise InvalidInput("times=None: say how often it is released, as in times=12.")
         return [Planned(schedule, times, 1.0, 1.0 if rate is None else rate, mechanism or BEST, "releases")]
+    if not isinstance(schedule, (Planned, Mapping, Sequence)) or isinstance(schedule, str):
+        raise InvalidInput(
+            f"schedule of type {type(schedule).__name__} is none: pass a lessnoise.Request with times=, or "
+            "lessnoise.Planned items; "
+            "answers of a table are not planned here, so release each with its part of epsilon, and pass ledger=."
+        )
     for name, value in (("times", times), ("rate", rate), ("mechanism", mechanism)):
         if value is not None:
             raise InvalidInput(f"{name}={shown(value)} beside a schedule: each item says its own.")
@@ -300,10 +306,8 @@ def _items(schedule: object, times: int | None, rate: float | None, mechanism: s
         found = [schedule]
     elif isinstance(schedule, Mapping):
         found = [replace(one, name=str(name)) if isinstance(one, Planned) else one for name, one in schedule.items()]
-    elif isinstance(schedule, Sequence) and not isinstance(schedule, str):
-        found = list(schedule)
     else:
-        found = [schedule]  # type: ignore[list-item]
+        found = list(schedule)
     for one in found:
         if not isinstance(one, Planned):
             raise InvalidInput(

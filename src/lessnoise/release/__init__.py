@@ -3,7 +3,7 @@
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.folder import CertifiedFolder, verified
 from lessnoise.release.pair import certificate_path, check_writable
-from lessnoise.release.payment import IN_MEMORY, Payment, reason
+from lessnoise.release.payment import IN_MEMORY, Payment, check_payment, reason
 from lessnoise.release.release import Release, release, release_answer
 from lessnoise.release.signer import Signer
 from lessnoise.release.streamed import open_array, release_file
@@ -16,6 +16,7 @@ __all__ = [
     "Release",
     "Signer",
     "certificate_path",
+    "check_payment",
     "check_writable",
     "open_array",
     "reason",

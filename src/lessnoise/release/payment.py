@@ -6,10 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from lessnoise.errors import PaidNotReleased
+from lessnoise.errors import InvalidInput, PaidNotReleased
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
 
     from lessnoise.composition import Composition
     from lessnoise.files import Staged
@@ -64,6 +66,25 @@ class Payment:
             advice = kept or (_LOST if self.release is None else IN_MEMORY)
             raise PaidNotReleased(failure, advice, receipt=self.receipt, release=self.release) from error
         error.add_note(f"{failure}; {kept or _LOST}.")
+
+
+def check_payment(
+    rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None, what: str = "release"
+) -> None:
+    """Refuse what cannot be paid for, before anything is computed; ``what`` is the word for what is paid.
+
+    >>> check_payment(None, None, "north")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    InvalidInput: partition='north' is of no use without a ledger: pass ledger= too, or leave it out.
+    """
+    if ledger is not None and not hasattr(ledger, "spend"):
+        raise InvalidInput(f"ledger={ledger!r} is not a ledger: pass Ledger.open(path).")
+    if ledger is None and partition is not None:
+        raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
+    if ledger is not None and rng is not None:
+        raise InvalidInput(
+            f"rng= and ledger= do not go together: a {what} from a seeded generator is not private, so leave one out."
+        )
 
 
 def reason(error: BaseException) -> str:

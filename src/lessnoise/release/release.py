@@ -19,7 +19,7 @@ from lessnoise.query import Answer, Asked
 from lessnoise.release.certificate import Certificate
 from lessnoise.release.coverage import check_covers, unquoted
 from lessnoise.release.pair import read_release, reserved, write_staged
-from lessnoise.release.payment import Payment
+from lessnoise.release.payment import Payment, check_payment
 from lessnoise.release.tensors import as_array, checked_tensor, form_there, grid_type, is_tensor, like
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def certified(
 ) -> tuple[Stream, Certificate]:
     """Every check that needs no value; the words of the release, not drawn yet, and its certificate."""
     generator = validation.generator(rng)
-    _check_payment(generator, ledger, partition)
+    check_payment(generator, ledger, partition)
     stream = streams.of(generator)
     certificate = Certificate.of(mechanism, stream, dtype, asked)
     _refuse_impossible(certificate)
@@ -193,17 +193,6 @@ def certified(
             stacklevel=4,
         )
     return stream, certificate
-
-
-def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:
-    if ledger is not None and not hasattr(ledger, "spend"):
-        raise InvalidInput(f"ledger={ledger!r} is not a ledger: pass Ledger.open(path).")
-    if ledger is None and partition is not None:
-        raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
-    if ledger is not None and rng is not None:
-        raise InvalidInput(
-            "rng= and ledger= do not go together: a release from a seeded generator is not private, so leave one out."
-        )
 
 
 def _check_memory(mechanism: Mechanism) -> None:

@@ -19,7 +19,7 @@ from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism import Laplace, prepare_noise
-from lessnoise.release import Payment
+from lessnoise.release import Payment, check_payment
 from lessnoise.streams.plan import Plan, best_plan
 from lessnoise.streams.store import StreamFolder, chained
 from lessnoise.streams.tree import Tree
@@ -82,7 +82,7 @@ class Stream:
         rng: np.random.Generator | None = None,
         keep: bool = True,
     ) -> None:
-        _check_payment(validation.generator(rng), ledger, partition)
+        check_payment(validation.generator(rng), ledger, partition, "stream")
         asked = change_sets.counts() if changes is None else changes
         plan = best_plan(periods, shape, epsilon, delta, asked, participations, strategy)
         plan.check()
@@ -371,12 +371,3 @@ class Stream:
 def _rows(state: dict[str, Any]) -> Array:
     """What a period releases: its total, and the nodes of a tree that are within another one."""
     return np.vstack([state["total"], *state.get("inner", ())])
-
-
-def _check_payment(rng: np.random.Generator | None, ledger: Ledger | None, partition: str | None) -> None:
-    if ledger is not None and not hasattr(ledger, "spend"):
-        raise InvalidInput(f"ledger={ledger!r} is not a ledger: pass Ledger.open(path).")
-    if ledger is None and partition is not None:
-        raise InvalidInput(f"partition={partition!r} is of no use without a ledger: pass ledger= too, or leave it out.")
-    if ledger is not None and rng is not None:
-        raise InvalidInput("rng= and ledger= do not go together: a seeded stream is not private, so leave one out.")

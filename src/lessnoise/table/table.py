@@ -16,6 +16,7 @@ from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.harmless import shown
 from lessnoise.query import ROW, ROWS, USERS, Axis, FoundKeys, Grouped, Unit, column_names
+from lessnoise.release import check_payment
 from lessnoise.table.aggregates import Aggregate
 from lessnoise.table.answer import STATISTIC
 from lessnoise.table.job import Job
@@ -295,10 +296,7 @@ class TableQuestion:
     ) -> Job:
         """All that :meth:`release` does before the data is read: what cannot be kept or paid is refused."""
         generator = validation.generator(rng)
-        if ledger is not None and generator is not None:
-            raise InvalidInput(
-                "rng= and ledger= do not go together: a seeded release is not private, so leave one of them out."
-            )
+        check_payment(generator, ledger, partition)
         plan = self.plan(epsilon, delta, weights=weights, level=level)
         together = plan.composition
         guarantee = plan.known_guarantee(together) if self.unknown else plan.guarantee(together)
