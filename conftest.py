@@ -27,6 +27,7 @@ settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 SLOW_EXAMPLES = {
+    "README.md::README.md",
     "docs/guide/least-noise.md::least-noise.md",
     "docs/guide/pca.md::pca.md",
     "docs/studies/learning.md::learning.md",
