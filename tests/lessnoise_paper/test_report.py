@@ -12,6 +12,7 @@ import pytest
 
 import lessnoise as ln
 from lessnoise import text
+from lessnoise.mechanism.least.bound import scalar_bound
 from lessnoise.report.inline import night
 from lessnoise_paper import Settings, registry, reproduce
 from lessnoise_paper import sections as words
@@ -37,6 +38,11 @@ SMALL = {
     "loss-against-dimension": {"dimensions": [100, 10_000], "epsilons": [1e-7, 1e-9]},
     "range-of-epsilon": {"dimension": 100, "sensitivity": 1.0, "epsilons": [1e-3, 1.0]},
     "angle": {"draws": 20_000},
+    "covariance": {"draws": 20_000, "points": 3},
+    "loss-against-rank": {"ranks": [1, 2, 10], "draws": 50_000},
+    "dependent-queries": {"types": 5, "counts": [3, 5, 40], "draws": 500},
+    "moments": {"ranks": [1, 3, 7921]},
+    "mvg-chain": {"shape": [8, 5], "draws": 20},
 }
 
 
@@ -93,7 +99,11 @@ def test_every_section_has_words_numbers_pictures_and_exact_privacy(section, mad
 
 def test_every_table_and_figure_of_the_paper_is_there():
     places = [section.place for section in registry.SECTIONS if not section.ours]
-    assert places == ["Table 1", *(f"Figure {number}" for number in range(1, 12))]
+    assert [place for place in places if place.startswith(("Table", "Figure"))] == [
+        "Table 1",
+        *(f"Figure {number}" for number in range(1, 12)),
+    ]
+    assert {"Section 4", "Property 1", "Remark 2", "Appendix A"} <= set(places)
     assert {section.experiment for section in registry.SECTIONS} == set(registry.EXPERIMENTS)
     names = [section.name for section in registry.SECTIONS]
     assert len(set(names)) == len(names)
@@ -134,6 +144,11 @@ def test_table_1_has_the_papers_constants_and_the_exact_delta(made):
     assert rows["r1smg"]["kurtosis"] == pytest.approx(35 / 3)
     assert rows["r1smg"]["skewness"] == pytest.approx(5 / math.sqrt(3.0))
     assert rows["r1smg"]["tail"] == pytest.approx(3.2905267314918945**2)  # the square of a normal's 99.95% quantile
+    # One entry alone is private noise against a change of full length, so a bound for every rank is M times the scalar one.
+    bound = made("table-1").numbers["bound"]
+    alone = cells * squared * scalar_bound(epsilon, delta)
+    assert alone < bound < rows["analytic-gaussian"]["exact_loss"] < 1.01 * bound
+    assert rows["r1smg"]["expected_loss"] < 1e-8 * alone
 
 
 @pytest.mark.slow
@@ -144,6 +159,8 @@ def test_loss_against_dimension_is_the_papers_formula_and_the_exact_delta(made):
         assert_upper_end(row["r1smg_delta"], oracles.delta_positive(r1smg_case(*setting)))
         sigma = float(oracles.gaussian_sigma(row["epsilon"], 1e-10))
         assert row["analytic_exact"] == pytest.approx(row["dimension"] * sigma**2, rel=1e-5)
+        assert row["dimension"] * scalar_bound(row["epsilon"], 1e-10) < row["any_rank"] < row["analytic_exact"]
+        assert row["r1smg"] < 1e-8 * row["any_rank"]
 
 
 @pytest.mark.slow
@@ -155,6 +172,37 @@ def test_the_range_of_epsilon_has_exact_deltas_on_both_sides_of_its_limit(made):
         exact = oracles.delta_positive(r1smg_case(100, row["epsilon"], 1e-7, 1.0))
         assert row["exact"]["lower"] * (1 - 1e-9) <= exact <= row["exact"]["upper"] * (1 + 1e-9)
         assert exact > 1e-7 >= row["gaussian_exact"]["upper"]
+
+
+@pytest.mark.slow
+def test_an_observer_of_r1smg_sees_a_covariance_of_full_rank(made):
+    numbers = made("covariance").numbers
+    eigenvalue = oracles.r1smg_eigenvalue(100, 1e-3, 1e-5, 1.0)
+    assert numbers["eigenvalue"] == pytest.approx(eigenvalue)
+    assert numbers["rank"] == len(numbers["eigenvalues"]) == 100
+    # The trace is the mean of 20,000 losses, each eigenvalue times a squared normal variable.
+    assert numbers["trace"] == pytest.approx(eigenvalue, rel=6.5 * math.sqrt(2.0 / 20_000))
+    assert sum(numbers["eigenvalues"]) == pytest.approx(numbers["trace"])
+    assert 0.5 * eigenvalue / 100 < min(numbers["eigenvalues"]) < max(numbers["eigenvalues"]) < 2.0 * eigenvalue / 100
+    # One coefficient of a Gaussian's variance along a random direction.
+    variance = float(oracles.gaussian_sigma(1e-3, 1e-5)) ** 2
+    exact = oracles.delta_positive(oracles.Case(100, 1.0, 2.0, math.sqrt(2.0 * variance), 1.0, 1e-3))
+    assert exact == pytest.approx(numbers["random_direction"]["upper"], rel=1e-3)
+    assert exact > 1000 * 1e-5
+
+
+@pytest.mark.slow
+def test_noise_in_the_span_of_dependent_queries_is_enough(made):
+    numbers = made("dependent-queries").numbers
+    variance = float(oracles.gaussian_sigma(1e-3, 1e-5)) ** 2
+    for row in numbers["rows"]:
+        rank = row["rank"]
+        assert rank == 5 if row["queries"] == 40 else rank <= min(row["queries"], 5)
+        assert row["span"] == pytest.approx(rank * variance, rel=1e-6)
+        assert row["simulated"] == pytest.approx(row["span"], rel=6.5 * math.sqrt(2.0 / (500 * rank)))
+        assert row["gaussian"] == pytest.approx(row["queries"] * variance, rel=1e-6)
+        exact = oracles.delta_positive(r1smg_case(row["queries"], 1e-3, 1e-5, 1.0))
+        assert_upper_end(row["exact"]["upper"], exact)
 
 
 def test_the_angle_of_the_proof_is_seldom_where_it_must_be(made):
@@ -356,7 +404,8 @@ def test_words_name_every_value_and_get_every_value():
 def test_every_file_of_words_is_shipped_and_used():
     place = wording.resources.files(words) / "words"
     assert {entry.name for entry in place.iterdir()} == {
-        *("common.md", "counts.md", "demo.md", "learning.md", "mvg.md", "ours.md", "pca.md", "theory.md")
+        *("common.md", "counts.md", "demo.md", "learning.md", "mvg.md", "ours.md", "pca.md", "remarks.md"),
+        "theory.md",
     }
 
 

@@ -13,6 +13,7 @@ from lessnoise.report import COLOURS, INK, blank, style, svg
 from lessnoise_paper import theory
 from lessnoise_paper.experiments.common import COUNT_QUERY, judged
 from lessnoise_paper.experiments.drawing import VERDICT_COLOURS, note, quiet_axes
+from lessnoise_paper.experiments.triangles import circumcircles_picture, sides_of_triangles
 from lessnoise_paper.model import Experiment, Result, tick
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def make_angle(
         "event_draws": int(near.sum()),
         "median_angle": float(np.median(angles)),
         "median_length": float(np.median(lengths)) / shift,
+        "sides": sides_of_triangles(draws, np.random.default_rng([seed, 2])),
         "seed": seed,
         "points": [[float(a), float(b)] for a, b in zip(lengths[:_SHOWN] / shift, angles[:_SHOWN], strict=True)],
     }
-    return Result(numbers, {"angle.svg": _angle_picture(numbers)})
+    return Result(numbers, {"angle.svg": _angle_picture(numbers), "circumcircles.svg": circumcircles_picture(numbers)})
 
 
 def _angles(mechanism: Mechanism, draws: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -14,7 +14,17 @@ from lessnoise.report import COLOURS, INK, LINES, MORE_COLOURS, blank, style, sv
 from lessnoise_paper import theory
 from lessnoise_paper.data.uber import WINDOW_ROWS
 from lessnoise_paper.experiments.common import COUNT_QUERY, judged
-from lessnoise_paper.experiments.drawing import GREY, VERDICT_COLOURS, legend_above, mark, note, quiet_axes, rows_of
+from lessnoise_paper.experiments.drawing import (
+    GREY,
+    SOFT,
+    VERDICT_COLOURS,
+    legend_above,
+    mark,
+    note,
+    quiet_axes,
+    rows_of,
+)
+from lessnoise_paper.experiments.triangles import closing_picture
 from lessnoise_paper.model import Experiment, Result, Settings, tick
 
 if TYPE_CHECKING:
@@ -47,8 +57,11 @@ def make_table(folder: str | None, progress: Progress | None, **setting: float |
                 "low": published.loss_quantile(1.0 - TAIL) / published.expected_loss,
             }
         )
-    numbers = {"setting": setting, "rows": rows, "tail": TAIL}
-    return Result(numbers, {"table-1.svg": _table_picture(rows)})
+    tick(progress, "a bound for noise of any rank", len(contenders), len(contenders))
+    target = {name: setting[name] for name in ("epsilon", "delta", "sensitivity")}
+    bound = mechanisms.loss_lower_bound(**target, shape=tuple(setting["shape"]))  # type: ignore[arg-type]
+    numbers = {"setting": setting, "rows": rows, "tail": TAIL, "bound": bound}
+    return Result(numbers, {"table-1.svg": _table_picture(rows, bound)})
 
 
 def _table_mechanisms(setting: Numbers) -> list[tuple[str, str, float, Mechanism, Mechanism]]:
@@ -78,7 +91,7 @@ def _table_mechanisms(setting: Numbers) -> list[tuple[str, str, float, Mechanism
     return [(key, label, constants[key] * squared, published, exact) for key, label, published, exact in found]
 
 
-def _table_picture(rows: list[Numbers]) -> bytes:
+def _table_picture(rows: list[Numbers], bound: float) -> bytes:
     with style():
         figure = blank(8.4, 3.3)
         axes = figure.add_axes((0.17, 0.17, 0.80, 0.66))
@@ -90,6 +103,11 @@ def _table_picture(rows: list[Numbers]) -> bytes:
             axes.plot(row["expected_loss"], place, "D", color=colour, markersize=6)
             axes.plot(row["exact_loss"], place, "X", color=INK, markersize=9)
         rows_of(axes, [row["label"] for row in rows], line=True)
+        left = 0.3 * min(min(row["constant"], row["expected_loss"]) for row in rows)
+        axes.axvspan(left, bound, color="#E4E4E4", alpha=0.7, linewidth=0, zorder=0)
+        axes.set_xlim(left=left)
+        words = "impossible, whatever the rank (proved)"
+        note(axes, words, (0.02, 0.95), (0, 0), "axes fraction", va="top", color=SOFT)
         axes.set_xlabel("expected loss (logarithmic)")
         looks: dict[str, Any] = {"markersize": 8, "markeredgecolor": GREY}
         legend_above(
@@ -113,7 +131,11 @@ def make_dimensions(
     """The paper's figure of loss against M, and below it what happens to delta meanwhile."""
     tick(progress, "exact curves", 0, 1)
     rows = [
-        {**asdict(row), "in_stated_range": row.in_stated_range}
+        {
+            **asdict(row),
+            "in_stated_range": row.in_stated_range,
+            "any_rank": theory.any_rank_bound(row.dimension, row.epsilon, delta),
+        }
         for row in theory.loss_against_dimension(dimensions, epsilons, delta)
     ]
     numbers = {"delta": delta, "epsilons": epsilons, "rows": rows}
@@ -138,6 +160,13 @@ def _dimensions_picture(numbers: Numbers) -> bytes:
                 note(upper, f"ε = {text.number(epsilon)}", (sizes[-1], rows[-1][key]), (6, 0), va="center")
             deltas = [row["r1smg_delta"] for row in rows]
             lower.plot(sizes, deltas, color=COLOURS["r1smg-published"], linestyle=dashes, linewidth=1.8)
+        largest = max(numbers["epsilons"])
+        widest = [row for row in numbers["rows"] if row["epsilon"] == largest]
+        upper.set_ylim(0.1 * min(row["r1smg"] for row in widest), 30.0 * max(row["classic"] for row in numbers["rows"]))
+        sizes, limit = [row["dimension"] for row in widest], [row["any_rank"] for row in widest]
+        upper.fill_between(sizes, upper.get_ylim()[0], limit, color="#E4E4E4", alpha=0.7, linewidth=0, zorder=0)
+        words = f"no noise of any rank keeps (ε, δ) here at ε = {text.number(largest)} or less (proved)"
+        note(upper, words, (0.5, 0.40), (0, 0), "axes fraction", ha="center", color=SOFT)
         claimed = numbers["delta"]
         lower.axhline(claimed, color=INK, linewidth=1.2)
         beside = ("axes fraction", "data")
@@ -191,9 +220,13 @@ def make_range(
         "sensitivity": sensitivity,
         "dimension": dimension,
         "limit": 1.0 / dimension,
+        "meeting": {
+            "classic": theory.meeting_epsilon_classic(dimension, delta),
+            "r1smg": theory.meeting_epsilon_r1smg(dimension, delta),
+        },
         "rows": rows,
     }
-    return Result(numbers, {"range-of-epsilon.svg": _range_picture(numbers)})
+    return Result(numbers, {"range-of-epsilon.svg": _range_picture(numbers), "triangles.svg": closing_picture(numbers)})
 
 
 def _range_picture(numbers: Numbers) -> bytes:

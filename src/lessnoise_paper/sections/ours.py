@@ -34,6 +34,7 @@ def frontier(numbers: Numbers) -> Words:
     points = numbers["points"]
     best = min(points, key=lambda point: point["least"])
     tight = min(points, key=lambda point: point["bound"] / point["least"])
+    wide = max(points, key=lambda point: (point["dimension"], -point["epsilon"]))
     say = Wording(
         "ours",
         "frontier",
@@ -42,6 +43,7 @@ def frontier(numbers: Numbers) -> Words:
         saved=1.0 / best["least"],
         where=Wording("ours", "frontier", best=best)("where"),
         tight=tight,
+        wide=wide,
         gap=tight["bound"] / tight["least"],
     )
     return say.words(tables=[say.table("table", points)])

@@ -38,6 +38,8 @@ def table_1(numbers: Numbers) -> Words:
         more=r1smg["exact_loss"] / analytic["exact_loss"],
         share=analytic["exact_loss"] / analytic["constant"],
         below=Wording("theory", "table-1", analytic=analytic, added=added)("only-r1smg" if only else "two-below"),
+        near=numbers["bound"] / analytic["exact_loss"],
+        under=numbers["bound"] / r1smg["expected_loss"],
     )
     lines = [
         {**row, "formula": formula, "stability": stability}
@@ -72,6 +74,7 @@ def figure_2(numbers: Numbers) -> Words:
         largest=rows[-1],
         least=min(inside, key=lambda row: row["exact"]["lower"]),
         worst=max(inside, key=lambda row: row["exact"]["lower"]),
+        beyond=numbers["meeting"]["r1smg"] / numbers["limit"],
         longer=rows[0]["gaussian_length"] / rows[0]["length"],
     ).words(fails=True)
 
@@ -105,6 +108,7 @@ def figure_9(numbers: Numbers) -> Words:
         least=least,
         most=most,
         limit=2.0 / epsilon,
+        proved=chosen[-1]["any_rank"] / chosen[-1]["analytic_exact"],
         listed=", ".join(map(text.number, numbers["epsilons"])),
         ratio=most["r1smg_delta"] / numbers["delta"],
     )
