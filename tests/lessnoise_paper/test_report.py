@@ -144,7 +144,7 @@ def test_table_1_has_the_papers_constants_and_the_exact_delta(made):
     assert rows["r1smg"]["kurtosis"] == pytest.approx(35 / 3)
     assert rows["r1smg"]["skewness"] == pytest.approx(5 / math.sqrt(3.0))
     assert rows["r1smg"]["tail"] == pytest.approx(3.2905267314918945**2)  # the square of a normal's 99.95% quantile
-    # One entry alone is private noise against a change of full length, so a bound for every rank is M times the scalar one.
+    # One entry alone is private noise against a change of full length, so M times the scalar bound holds for any rank.
     bound = made("table-1").numbers["bound"]
     alone = cells * squared * scalar_bound(epsilon, delta)
     assert alone < bound < rows["analytic-gaussian"]["exact_loss"] < 1.01 * bound

@@ -103,7 +103,10 @@ def test_no_rank_goes_below_the_bound():
             lambda: theory.simulated_delta(5, 6, 1.0, 1, draws=10, rng=np.random.default_rng(0)),
             ["rank=6", "dimension=5"],
         ),
-        (lambda: theory.simulated_delta(5, 1, 1.0, 1, draws=1, rng=np.random.default_rng(0)), ["draws=1", "at least 2"]),
+        (
+            lambda: theory.simulated_delta(5, 1, 1.0, 1, draws=1, rng=np.random.default_rng(0)),
+            ["draws=1", "at least 2"],
+        ),
     ],
 )
 def test_bad_input_is_answered_with_the_remedy(call, parts):
