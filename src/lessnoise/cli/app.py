@@ -47,10 +47,11 @@ def main(
 ) -> None:
     """Release arrays under differential privacy, and see what each mechanism really guarantees.
 
-    Exit codes: 0 done; 1 a claim fails or a test finds something; 2 bad input, and nothing was drawn, spent or written;
-    3 a report is written but incomplete, or a certificate is of a kind that cannot be verified; 4 something was paid
-    for or written, and what came after failed, as the message says; 130 interrupted; 141 the reader of the output has
-    gone.
+    Exit codes: 0 means that all went well. 1 means that a claim fails or that a test found something. 2 means that the
+    input was wrong, and that no noise was drawn, nothing was spent and nothing was written. 3 means that a report lacks
+    a part, or that there is no proof for this kind of certificate. 4 means that something was paid for or written, and
+    that a later step failed; the message says which. 130 means that you interrupted the command, and 141 that the
+    program which reads its output has ended.
 
     Example: [bold]lessnoise plan --shape 89x89 --sensitivity 1.41421356 --epsilon 0.5 --delta 1e-7[/bold]
     """
@@ -58,8 +59,8 @@ def main(
 
 for command in (audit, check, claims, explore, frontier, histogram, plan, query, release, selftest, verify):
     app.command()(command)
-app.add_typer(ledger, name="ledger", help="A budget that many releases share, in a file or on a server.")
-app.add_typer(stream, name="stream", help="Running totals, one value a period, private over all periods together.")
+app.add_typer(ledger, name="ledger", help="Keep one budget for many releases, in a file or on a server.")
+app.add_typer(stream, name="stream", help="Release running totals period by period, private for all periods together.")
 
 
 def run() -> None:

@@ -23,22 +23,26 @@ if TYPE_CHECKING:
 def audit(
     mechanism: MechanismName,
     request: Request,
-    samples: Annotated[int, typer.Option(help="Releases in all; more of them prove more.")] = 100_000,
-    confidence: Annotated[float, typer.Option(help="How sure the bounds are.")] = 0.999,
+    samples: Annotated[int, typer.Option(help="Number of releases in all. More releases prove more.")] = 100_000,
+    confidence: Annotated[float, typer.Option(help="Confidence of the bounds: they hold at least this often.")] = 0.999,
     attack: Annotated[
         list[str] | None,
         typer.Option(
-            help="likelihood, nearest, ball, rounding or projection; may be repeated. [default: all that fit]"
+            help="An attack: likelihood, nearest, ball, rounding or projection. May be given several times. "
+            "Default: all that suit the mechanism."
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed, to repeat an audit. [default: a fresh one]")] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads. [default: one a core]")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed, so that the audit can be repeated. Default: a new one each time.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of threads. Default: one for each core.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Attack a mechanism many times over. Exit code 0: its claim is not refuted; 1: it is refuted; 2: bad input.
+    """Attack a mechanism many times, and say what the attacks prove about its claim.
 
-    The attacks must tell releases of an all-zero value from those of its worst neighbour. What they prove is a lower
-    bound: an audit can refute a claim, and never confirms one (lessnoise check does).
+    The attacks try to tell the releases of an array of zeros from those of its worst neighbour. What they prove is a
+    lower bound of delta and epsilon. So an audit can refute a claim, but it never confirms one; lessnoise check does.
+    The exit code is 0 if the claim is not refuted, 1 if it is refuted, and 2 if the input is wrong.
 
     Example: [bold]lessnoise audit r1smg-published --shape 100 --sensitivity 1 --epsilon 1e-3 --delta 1e-5[/bold]
     """
@@ -89,7 +93,11 @@ def _print(report: AuditReport, notes: list[str]) -> None:
         f"with {percent(report.confidence)} confidence delta >= {down(report.delta, 3)}, by the {report.delta_attack} "
         f"attack; and epsilon >= {down(report.epsilon, 3)} at the claimed delta, by the {report.epsilon_attack} attack"
     )
-    word = "[bold red]refuted[/]" if report.refuted else "[bold]not refuted[/], which is no proof: see lessnoise check"
+    word = (
+        "[bold red]refuted[/]"
+        if report.refuted
+        else "[bold]not refuted[/]. This is no proof that it holds: see lessnoise check"
+    )
     out.print(f"verdict: the claim is {word}")
     for name, reason in report.skipped:
         out.print(f"not run: {name}, because {literal(reason)}")

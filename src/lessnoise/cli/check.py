@@ -12,7 +12,9 @@ from lessnoise.mechanism import Request, find_mechanism
 
 @takes_request()
 def check(mechanism: MechanismName, request: Request, json: AsJson = False) -> None:
-    """Check what a source claims of a mechanism. Exit code 0: the claim holds; 1: it fails; 2: bad input.
+    """Compare what a source claims of a mechanism (its epsilon and delta) with the exact privacy.
+
+    The exit code is 0 if the claim holds, 1 if it fails, and 2 if the input is wrong.
 
     Example: [bold]lessnoise check r1smg-published --shape 7921 --sensitivity 1.41421356 --epsilon 1e-5
     --delta 1e-7[/bold]

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @takes_request(optional=True)
 def claims(request: Request | None, json: AsJson = False) -> None:
-    """Show what sources claim of their mechanisms, and what is true.
+    """Show what published sources claim of their mechanisms, and what is true.
 
-    Without options: the record, each claim at a setting of its source. With --shape, --sensitivity, --epsilon
-    and --delta: every claim at that setting.
+    Without options each claim is shown at a setting of its own source. With --shape, --sensitivity, --epsilon and
+    --delta every claim is shown at that setting.
 
     Example: [bold]lessnoise claims[/bold]
     """
@@ -50,6 +50,6 @@ def _print_table(findings: list[Finding]) -> None:
     out = console()
     out.print(table)
     out.print(
-        "noise / needed: the published noise over the least noise of the same law that keeps the claim; "
-        "above 1 is more than needed, below 1 is short of it."
+        "noise / needed: the published noise divided by the least noise of the same kind that keeps the claim. Above 1 "
+        "the source adds more noise than it must, below 1 it adds too little."
     )

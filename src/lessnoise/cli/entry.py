@@ -56,6 +56,7 @@ class OneSentenceGroup(TyperGroup):
             return
         self._added = True
         for name, command in _added_commands(self.commands):
+            command.name = name  # as help lists it
             self.add_command(command, name)
             if self._alone:
                 _settle(command)
@@ -92,9 +93,7 @@ class OneSentenceGroup(TyperGroup):
         except OSError as error:
             message = f"{_name(error)}: {error.strerror or error}: check the path, its permissions and the space left."
         except MemoryError:
-            message = (
-                "there is not enough memory for this shape: release it in parts, each with its share of the budget."
-            )
+            message = "there is not enough memory: release the array in parts, each with its share of the budget."
         except KeyboardInterrupt as interrupt:
             notes = getattr(interrupt, "__notes__", [])
             typer.echo(f"interrupted: {notes[0] if notes else 'no half-written file is left.'}", err=True)
@@ -181,7 +180,7 @@ def reporting(done: str) -> Iterator[None]:
     except Exception as error:
         with contextlib.suppress(OSError):
             silence()  # what is still to be printed would fail again
-        typer.echo(f"error: {done}, but what is printed about it failed: {reason(error)}.", err=True)
+        typer.echo(f"error: {done}, but printing what there is to say about it failed: {reason(error)}.", err=True)
         raise typer.Exit(EXIT_PAID) from None
 
 
@@ -260,7 +259,7 @@ def _clause(error: Any, context: Any, command: str) -> str:  # noqa: ANN401
             return f"{given} is not a number: write one such as 0.5"
         if "valid int" in text:
             return f"{given} is not a whole number: write one such as 10"
-        return f"{given} will not do: {text[:1].lower()}{text[1:]}"
+        return f"{given} is not accepted: {text[:1].lower()}{text[1:]}"
     text = str(error.format_message()).strip().rstrip(".?")
     return text[:1].lower() + text[1:].replace(". Did you mean", ": perhaps you mean")
 

@@ -14,16 +14,16 @@ from lessnoise.explorer import ExplorerServer, LocalServer, page
 
 
 def explore(
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on this machine. 0 takes any free port.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
-    out: Annotated[Path | None, typer.Option(help="Write the page to this HTML file instead, and stop.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the page to this HTML file instead of serving it.")] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Explore exact curves and losses with sliders: a page served on this machine alone, until Ctrl-C.
+    """Explore exact privacy curves and losses with sliders, on a page in your browser.
 
-    The page computes most numbers itself; the server adds certified brackets and the least noise. With --out the
-    page is written to a file that works without a server.
+    The page is served on this machine alone, until you press Ctrl-C. It computes most numbers itself; the server adds
+    proved lower and upper ends and the least noise. With --out the page is written to a file that needs no server.
 
     Example: [bold]lessnoise explore --out explorer.html[/bold]
     """

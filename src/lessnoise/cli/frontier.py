@@ -19,7 +19,7 @@ def frontier(
     delta: Annotated[float, typer.Option(help="Target delta.")] = 1e-6,
     epsilon: Annotated[list[float] | None, typer.Option(help="Target epsilon; may be given several times.")] = None,
     entries: Annotated[list[int] | None, typer.Option(help="Number of entries M; may be given several times.")] = None,
-    bounds: Annotated[bool, typer.Option(help="Also prove what no additive mechanism can reach.")] = True,
+    bounds: Annotated[bool, typer.Option(help="Also prove a lower bound of the loss of any added noise.")] = True,
     force: Force = False,
     json: AsJson = False,
 ) -> None:

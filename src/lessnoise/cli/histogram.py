@@ -45,34 +45,42 @@ def histogram(
     delta: Delta,
     out: Annotated[Path, typer.Option(help="Folder for the counts, the certificate and the picture.")],
     y: Annotated[str | None, typer.Option(help="Column of the second axis.")] = None,
-    bins: Annotated[str | None, typer.Option(help="Cells per axis of numbers, such as 89x89.", metavar="N[xN]")] = None,
+    bins: Annotated[
+        str | None, typer.Option(help="Number of cells for each axis of numbers, such as 89x89.", metavar="N[xN]")
+    ] = None,
     bounds: Annotated[
         str | None,
         typer.Option(
-            help="Public bounds per axis of numbers, such as -74.05:-73.75,40.6:40.9.", metavar="LOW:HIGH[,...]"
+            help="Public bounds for each axis of numbers, such as -74.05:-73.75,40.6:40.9.", metavar="LOW:HIGH[,...]"
         ),
     ] = None,
     keys: Annotated[
         list[str] | None,
         typer.Option(
-            help="Public keys of an axis of categories, such as kind=bus,taxi: texts, or whole numbers unless in "
-            "double quotes; may be given for --x and --y.",
+            help="Public keys (the categories) of a column of --x or --y, such as kind=bus,taxi. Whole numbers are "
+            "taken as numbers unless they stand in double quotes.",
             metavar="COLUMN=KEY[,...]",
         ),
     ] = None,
     mechanism: MechanismOrBest = "best",
     neighbours: NeighboursOption = "add/remove",
-    outside: Annotated[str, typer.Option(help="Rows outside the bounds: drop or clamp.")] = "drop",
+    outside: Annotated[
+        str, typer.Option(help="What happens to rows outside the bounds: drop, or clamp to the nearest cell.")
+    ] = "drop",
     unit: UnitOption = None,
     max_rows: MaxRows = None,
     engine: EngineOption = None,
     table: TableOption = None,
     post: Annotated[
         list[str] | None,
-        typer.Option(help="nonnegative, round, james-stein or soft-threshold; may be given several times."),
+        typer.Option(
+            help="Post-processing, which costs no privacy: nonnegative, round, james-stein or soft-threshold. May be "
+            "given several times."
+        ),
     ] = None,
     output_format: Annotated[
-        list[str] | None, typer.Option("--format", help="parquet, csv or npy; may be given several times.")
+        list[str] | None,
+        typer.Option("--format", help="parquet, csv or npy. May be given several times. Default: parquet."),
     ] = None,
     force: Force = False,
     sign: SignWith = None,
@@ -81,13 +89,15 @@ def histogram(
     partition: Partition = None,
     json: AsJson = False,
 ) -> None:
-    """Count rows on a grid and release the counts; writes counts, certificate.json and counts.png, or nothing.
+    """Count rows on a grid and release the counts with noise.
+
+    The folder gets the counts, certificate.json and counts.png: all of them, or nothing if something fails.
 
     Example: [bold]lessnoise histogram trips.parquet --x Lon --y Lat --bins 89x89 --bounds -74.05:-73.75,40.6:40.9
-    --epsilon 0.5 --delta 1e-7 --out private[/bold]
+    --epsilon 0.5 --delta 1e-7 --out trips-map[/bold]
 
-    Categories: [bold]lessnoise histogram trips.parquet --x kind --keys kind=bus,taxi --y Lat --bins 89
-    --bounds 40.6:40.9 --epsilon 0.5 --delta 1e-7 --out private[/bold]
+    Example with categories: [bold]lessnoise histogram trips.parquet --x kind --keys kind=bus,taxi --y Lat --bins 89
+    --bounds 40.6:40.9 --epsilon 0.5 --delta 1e-7 --out trips-by-kind[/bold]
     """
     rng = seeded(seed)
     folder = HistogramFolder(out, output_format or ["parquet"], force, signer_of(sign))

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from lessnoise.cli.entry import collected_warnings, reporting
 from lessnoise.cli.explore import serve_until_interrupted
-from lessnoise.cli.options import AsJson, Force, FromPlan, MechanismName, NeighboursOption, takes_request
-from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, tell
+from lessnoise.cli.options import AsJson, Force, FromPlan, MechanismName, NeighboursOption, Partition, takes_request
+from lessnoise.cli.output import console, left_words, literal, new_table, print_facts, print_json, tell
 from lessnoise.cli.schedule import read_plan
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput, LedgerError
@@ -37,19 +37,21 @@ from lessnoise.ledger import (
     words_of,
 )
 from lessnoise.mechanism import Request, find_mechanism
-from lessnoise.text import down
 from lessnoise.validation import json_object
 
 LedgerPlace = Annotated[
     str,
     typer.Argument(
-        metavar="LEDGER", help="File of the ledger, or postgresql://host/database?ledger=NAME.", show_default=False
+        metavar="LEDGER", help="The ledger: a file, or postgresql://host/database?ledger=NAME.", show_default=False
     ),
 ]
-Roles = Annotated[list[str] | None, typer.Option(help="A role of the server; may be repeated.")]
+Roles = Annotated[list[str] | None, typer.Option(help="A role of the server. May be given several times.")]
 
 RecordKey = Annotated[
-    str | None, typer.Option("--key", help="Name of this one command: a second time with it changes nothing.")
+    str | None,
+    typer.Option(
+        "--key", help="A name for this one command. If it is run again with the same name, it changes nothing."
+    ),
 ]
 
 ledger = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,15 +60,20 @@ ledger = typer.Typer(no_args_is_help=True, context_settings={"help_option_names"
 @ledger.command()
 def create(
     path: LedgerPlace,
-    epsilon: Annotated[float, typer.Option(help="Total epsilon.")],
-    delta: Annotated[float, typer.Option(help="Total delta; 0 for pure privacy.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon that all releases together may cost.")],
+    delta: Annotated[float, typer.Option(help="Delta that all releases together may cost. 0 asks for pure privacy.")],
     neighbours: NeighboursOption = "add/remove",
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Noise may be chosen by earlier answers: Gaussian or pure releases only.")
+        bool,
+        typer.Option(
+            "--adaptive",
+            help="Allow the noise to be chosen after a look at earlier answers. Then only Gaussian and pure releases "
+            "(with delta = 0) are accepted.",
+        ),
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Create a ledger with a budget. An existing file or ledger is never touched.
+    """Create a ledger: a budget that many releases share. An existing file or ledger is never changed.
 
     Example: [bold]lessnoise ledger create city.ledger --epsilon 1 --delta 1e-6[/bold]
     """
@@ -78,13 +85,17 @@ def create(
 @ledger.command()
 def show(
     path: LedgerPlace,
-    points: Annotated[int, typer.Option(min=1, max=1000, help="Moments at which the total is computed.")] = 16,
-    latest: Annotated[int, typer.Option(min=0, help="Newest records to list, with who and when.")] = 10,
-    plot: Annotated[Path | None, typer.Option(help="Draw the spending to this .png, .svg or .pdf file.")] = None,
+    points: Annotated[
+        int, typer.Option(min=1, max=1000, help="Number of moments at which the total is computed.")
+    ] = 16,
+    latest: Annotated[
+        int, typer.Option(min=0, help="Number of newest records to list, with their time and user.")
+    ] = 10,
+    plot: Annotated[Path | None, typer.Option(help="Draw the spending into this .png, .svg or .pdf file.")] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Show what was spent, what is left, and how it came to that.
+    """Show what was spent, what is left, and how the total grew.
 
     Example: [bold]lessnoise ledger show city.ledger --plot spending.svg[/bold]
     """
@@ -118,16 +129,16 @@ def show(
             }
         )
         return
-    counting = "two count" if ledger.budget.neighbours is Neighbours.REPLACE else "one counts"
-    where = f" over {partitions} partitions; the worst {counting}" if partitions else ""
+    counting = "two partitions count" if ledger.budget.neighbours is Neighbours.REPLACE else "partition counts"
+    where = f" over {partitions} partitions; the most expensive {counting}" if partitions else ""
     print_facts(
         [
             ("budget", str(ledger.budget)),
             ("releases", f"{len(records)}{where}"),
-            ("spent", f"epsilon in {spent} at delta = {ledger.budget.delta:g}"),
-            ("", f"delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}"),
+            ("spent", f"an epsilon in {spent} at delta = {ledger.budget.delta:g}"),
+            ("", f"or a delta in {spent_delta} at epsilon = {ledger.budget.epsilon:g}"),
             *(("plan", literal(line)) for line in words_of(plans)),
-            ("remaining", f"{down(remaining, 4)} of epsilon, at the least"),
+            ("remaining", left_words(remaining)),
             ("holds if", ledger.promise()),
             *([("mark", ledger.mark())] if records or plans else []),
         ]
@@ -147,17 +158,22 @@ def spend(
     path: LedgerPlace,
     mechanism: MechanismName,
     request: Callable[..., Request],
-    count: Annotated[int, typer.Option(help="How many such releases, as one record.")] = 1,
-    rate: Annotated[float, typer.Option(help="Each on a Poisson sample of the individuals at this rate.")] = 1.0,
-    partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
+    count: Annotated[int, typer.Option(help="Number of such releases, recorded together.")] = 1,
+    rate: Annotated[
+        float, typer.Option(help="Each release sees a random (Poisson) sample of the individuals with this rate.")
+    ] = 1.0,
+    partition: Partition = None,
     note: Annotated[str, typer.Option(help="A remark to keep with the record.")] = "",
     key: Annotated[
-        str | None, typer.Option(help="Name of this one release: a second spend with it costs nothing.")
+        str | None,
+        typer.Option(help="A name for this one release. If it is recorded again with the same name, it costs nothing."),
     ] = None,
     plan: FromPlan = None,
     json: AsJson = False,
 ) -> None:
-    """Record a release that is made elsewhere. Do this before the release; exit code 2 if the budget forbids it.
+    """Record a release that is made elsewhere. Run this before the release.
+
+    The exit code is 2 if the budget does not allow the release, and then nothing is recorded.
 
     Example: [bold]lessnoise ledger spend city.ledger analytic-gaussian --shape 100 --sensitivity 1 --epsilon 0.1
     --delta 1e-8[/bold]
@@ -172,7 +188,7 @@ def spend(
             remaining = ledger.remaining()
         except LedgerError:  # it is recorded all the same, and that must be said
             remaining = None
-        known = None if remaining is None else f"{down(remaining, 4)} of epsilon left, at the least"
+        known = None if remaining is None else left_words(remaining)
         values = {
             "record": receipt.id,
             "time": receipt.time,
@@ -180,7 +196,7 @@ def spend(
             "again": receipt.again,
             "remaining_epsilon": remaining,
         }
-        done = "was recorded before, under this key, as" if receipt.again else "recorded as"
+        done = "this was recorded before, under the same key, as" if receipt.again else "recorded as"
         tell(json, values, f"{done} number {receipt.id}; {known or 'what is left is not known'}")
 
 
@@ -188,13 +204,18 @@ def spend(
 def verify(
     path: LedgerPlace,
     mark: Annotated[
-        list[str] | None, typer.Option(metavar="NUMBER:HASH", help="From a receipt or show; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBER:HASH",
+            help="A mark from a receipt or from lessnoise ledger show. May be given several times.",
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Check every record and that the hashes of the history fit together; exit code 2 if it was changed.
+    """Check every record, and that the hashes of the history fit together. The exit code is 2 if they do not.
 
-    Whoever can write the ledger can compute all hashes anew. A mark that was kept elsewhere shows that, too.
+    Someone who can write to the ledger could change a record and compute all hashes again. A mark that you kept
+    elsewhere shows that as well.
 
     Example: [bold]lessnoise ledger verify city.ledger[/bold]
     """
@@ -202,19 +223,25 @@ def verify(
     ledger.verify(*(mark or []))
     values = {"ledger": ledger.address, "records": ledger.count(), "mark": ledger.mark()}
     kept = f", and so do {len(mark)} marks" if mark else ""
-    tell(json, values, f"{values['records']} records fit together{kept}; mark to keep: {values['mark'] or 'none yet'}")
+    tell(
+        json,
+        values,
+        f"{values['records']} records fit together{kept}; the mark to keep: {values['mark'] or 'none yet'}",
+    )
 
 
 @ledger.command()
 def reserve(
     path: LedgerPlace,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.json", help="What lessnoise plan --out wrote.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.json", help="The file that lessnoise plan --out wrote.")],
     name: Annotated[str, typer.Option(help="A name for the plan in this ledger.")],
-    partition: Annotated[str | None, typer.Option(help="Key of the disjoint set of individuals concerned.")] = None,
+    partition: Partition = None,
     key: RecordKey = None,
     json: AsJson = False,
 ) -> None:
-    """Hold a plan: its releases are promised their share. Exit code 2 if it does not fit, and nothing is changed.
+    """Reserve budget for the releases of a plan, so that nothing else can spend it.
+
+    The exit code is 2 if the budget does not allow the plan, and then nothing is changed.
 
     Example: [bold]lessnoise ledger reserve city.ledger year.json --name monthly[/bold]
     """
@@ -228,8 +255,8 @@ def reserve(
         "mark": receipt.mark,
         "again": receipt.again,
     }
-    done = "were reserved before, under this key, as" if receipt.again else "are reserved as"
-    tell(json, values, f"{planned.times} releases {done} {name}; mark to keep: {receipt.mark}")
+    done = "were reserved before, under the same key, as" if receipt.again else "are reserved as"
+    tell(json, values, f"{planned.times} releases {done} {name}; the mark to keep: {receipt.mark}")
 
 
 @ledger.command()
@@ -239,7 +266,7 @@ def cancel(
     key: RecordKey = None,
     json: AsJson = False,
 ) -> None:
-    """Free what is not used of a plan. What was released stays spent.
+    """Give back what a plan has reserved and not used. What was released stays spent.
 
     Example: [bold]lessnoise ledger cancel city.ledger monthly[/bold]
     """
@@ -251,16 +278,22 @@ def cancel(
 @ledger.command()
 def export(
     path: LedgerPlace,
-    target: Annotated[Path | None, typer.Argument(metavar="[OUT.json]", help="File to write; else the screen.")] = None,
-    close: Annotated[bool, typer.Option("--close", help="Let the ledger take no more spends, for ever.")] = False,
+    target: Annotated[
+        Path | None, typer.Argument(metavar="[OUT.json]", help="File to write. Without it the records are printed.")
+    ] = None,
+    close: Annotated[
+        bool, typer.Option("--close", help="Close the ledger for ever: nothing can be spent from it any more.")
+    ] = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write the budget and every record with its full description, as JSON.
 
-    With --close the ledger can go on elsewhere, by lessnoise ledger import.
+    With --close the ledger can be continued elsewhere, with lessnoise ledger import.
 
     Example: [bold]lessnoise ledger export city.ledger records.json[/bold]
+
+    Example of a move: [bold]lessnoise ledger export city.ledger moved.json --close[/bold]
     """
     ledger = Ledger.open(path)
     _check_target(target, ledger, force)
@@ -278,16 +311,21 @@ def export(
 
 @ledger.command(name="import")
 def import_(
-    source: Annotated[Path, typer.Argument(metavar="IN.json", help="What export wrote.", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN.json", help="The file that lessnoise ledger export wrote.", show_default=False)
+    ],
     path: LedgerPlace,
     copy: Annotated[
-        bool, typer.Option("--copy", help="The exported one was not closed, and is never used again.")
+        bool,
+        typer.Option("--copy", help="Say that the exported ledger, which was not closed, will never be used again."),
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Create a ledger from an exported one, with its whole history; every hash is checked.
+    """Create a ledger from an exported one, with its whole history. Every hash is checked.
 
-    Example: [bold]lessnoise ledger import records.json "postgresql://db/city?ledger=city"[/bold]
+    Example: [bold]lessnoise ledger import moved.json "postgresql://db/city?ledger=city"[/bold]
+
+    Example with a file: [bold]lessnoise ledger import moved.json new.ledger[/bold]
     """
     made = import_ledger(json_object(source.read_text(encoding="utf-8", errors="replace"), "records"), path, copy=copy)
     values = {"ledger": made.address, "records": made.count(), "mark": made.mark()}
@@ -298,12 +336,16 @@ def import_(
 def roles(
     path: LedgerPlace, read: Roles = None, spend: Roles = None, create: Roles = None, json: AsJson = False
 ) -> None:
-    """Print SQL that lets roles of a server read a ledger, spend from it or create ledgers; the server is not asked.
+    """Print the SQL that lets roles of a server read a ledger, spend from it or create ledgers.
+
+    The command only prints; it does not connect to the server.
 
     Example: [bold]lessnoise ledger roles "postgresql://db/city?ledger=city" --spend ada --read bob | psql city[/bold]
     """
     if not is_on_server(path):
-        raise InvalidInput(f"ledger={path} is a file, which has no roles: set its permissions.")
+        raise InvalidInput(
+            f"ledger={path} is a file, and files have no roles: set the permissions of the file instead."
+        )
     address = parse_address(path)
     script = roles_script(address.ledger, read=read or (), spend=spend or (), create=create or ())
     if json:
@@ -314,25 +356,27 @@ def roles(
 
 @ledger.command()
 def migrate(path: LedgerPlace, json: AsJson = False) -> None:
-    """Bring the tables of a server to the version of this lessnoise, for all its ledgers; a file needs no command.
+    """Bring the tables of a server, with all its ledgers, to the version of this lessnoise.
+
+    A ledger in a file needs no such command.
 
     Example: [bold]lessnoise ledger migrate "postgresql://db/city?ledger=city"[/bold]
     """
     migrate_ledgers(path)
     address = Ledger.open(path).address
-    tell(json, {"ledger": address}, f"the tables of {address} are those of this version")
+    tell(json, {"ledger": address}, f"the tables of {address} have the version of this lessnoise")
 
 
 @ledger.command()
 def serve(
     path: LedgerPlace,
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes any free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on this machine. 0 takes any free port.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     json: AsJson = False,
 ) -> None:
-    """Show the history, what is left and what a release would cost: a page on this machine alone, until Ctrl-C.
+    """Show the history, what is left and what a release would cost, on a page in your browser.
 
-    The page only reads: nothing can be spent from it.
+    The page is served on this machine alone, until you press Ctrl-C. It only reads: nothing can be spent from it.
 
     Example: [bold]lessnoise ledger serve city.ledger[/bold]
     """

@@ -41,13 +41,15 @@ def _number(words: str) -> Any:  # noqa: ANN401
 
 # What to protect, and how well.
 
-Epsilon = Annotated[float, typer.Option(help="Target epsilon.")]
-Delta = Annotated[float, typer.Option(help="Target delta.")]
+Epsilon = Annotated[
+    float, typer.Option(help="Epsilon of the guarantee. A smaller epsilon hides more and needs more noise.")
+]
+Delta = Annotated[float, typer.Option(help="Delta of the guarantee, a small number such as 1e-6.")]
 NeighboursOption = Annotated[
     str,
     typer.Option(
         "--neighbours",
-        help="Which data sets are neighbours: add/remove or replace.",
+        help="What one individual may do to the data: add/remove (their rows may be there or not) or replace.",
         autocompletion=_one_of("add/remove", "replace"),
     ),
 ]
@@ -65,7 +67,7 @@ MechanismName = Annotated[
 MechanismOrBest = Annotated[
     str,
     typer.Option(
-        help="Mechanism by name; 'best' is least-noise, or what an l1 sensitivity or entry bound beats it with.",
+        help="Name of a mechanism. 'best' compares those that suit your options and takes the least expected loss.",
         autocompletion=_one_of(BEST, *CATALOGUE),
     ),
 ]
@@ -74,17 +76,29 @@ MechanismOrBest = Annotated[
 
 LedgerOption = Annotated[
     str | None,
-    typer.Option("--ledger", metavar="LEDGER", help="Pay from this ledger; nothing is drawn if it does not fit."),
+    typer.Option(
+        "--ledger",
+        metavar="LEDGER",
+        help="Pay from this ledger. If its budget does not allow the release, no noise is drawn.",
+    ),
 ]
 Partition = Annotated[
-    str | None, typer.Option(help="With a ledger: key of the disjoint set of individuals that the release concerns.")
+    str | None,
+    typer.Option(
+        help="With a ledger: name of the group of individuals that the release is about. Groups share nobody."
+    ),
 ]
 FromPlan = Annotated[
     str | None,
-    typer.Option("--plan", metavar="NAME", help="Take it from this plan that the ledger holds: it must match."),
+    typer.Option(
+        "--plan", metavar="NAME", help="Pay from the plan of this name in the ledger. The release must match the plan."
+    ),
 ]
 UnsafeSeed = Annotated[
-    int | None, typer.Option("--seed", help="For experiments only: a reproducible release is NOT private.")
+    int | None,
+    typer.Option(
+        "--seed", help="For experiments only: with a seed anyone can repeat the noise, so the release is NOT private."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SignWith = Annotated[
@@ -129,37 +143,50 @@ def parse_keys(text: str) -> tuple[str, ...] | tuple[int, ...]:
 
 
 _REQUEST_OPTIONS: dict[str, Any] = {
-    "shape": Annotated[str, typer.Option(help="Shape of the value, such as 7921 or 89x89.", metavar="N[xN...]")],
+    "shape": Annotated[str, typer.Option(help="Shape of the array, such as 7921 or 89x89.", metavar="N[xN...]")],
     "sensitivity": Annotated[
-        float | None, typer.Option(help="Largest l2 change that one individual can cause; or say --changes.")
+        float | None,
+        typer.Option(
+            help="l2 sensitivity: the largest l2 distance that one individual can move the array. Or --changes."
+        ),
     ],
     "epsilon": Epsilon,
     "delta": Delta,
     "changes": Annotated[
         str | None,
         typer.Option(
-            help="What one individual can change: counts (one row), counts:20,per_cell=1, ball:1,norm=inf, corner:1 "
-            "(every entry up by 0 to 1, or down), box:3,4.",
+            help="What one individual can change, instead of --sensitivity: counts (one row of a histogram), "
+            "counts:20,per_cell=1 (20 rows, in different cells), ball:1,norm=inf, box:3,4, or corner:1 (every entry "
+            "goes up by 0 to 1, or every entry goes down).",
             metavar="SET",
             autocompletion=_one_of("counts", "counts:", "ball:", "corner:", "box:"),
         ),
     ],
-    "l1_sensitivity": _number("Largest l1 change, for Laplace noise. [default: sqrt(M) times the l2 one]"),
+    "l1_sensitivity": _number(
+        "l1 sensitivity: the largest sum of absolute changes that one individual can cause. Laplace noise needs it. "
+        "Default: sqrt(M) times the l2 sensitivity, for M entries."
+    ),
     "neighbours": NeighboursOption,
-    "k": _number("Radial member: exponent k of the radius, at most M; product noise: its k."),
-    "p": _number("Radial member, generalized Gaussian: exponent p of the tail."),
-    "bound": _number("MVG as published or as in its first code: largest Frobenius norm of the value."),
-    "entry_bound": _number("Correlated noise: one individual adds to each entry between 0 and this (add/remove)."),
+    "k": _number("For radial: exponent k of the radius, at most the number of entries. For product noise: its k."),
+    "p": _number("For radial and generalized-gaussian: exponent p of the tail."),
+    "bound": _number("For MVG as published or as in its first code: the largest Frobenius norm of the array."),
+    "entry_bound": _number(
+        "For correlated noise: one individual adds between 0 and this number to every entry (add/remove)."
+    ),
     "objective": Annotated[
         str,
         typer.Option(
-            help="What least-noise makes small: squared, l2, or a quantile of the loss, such as quantile:0.95.",
+            help="What least-noise makes as small as it can: squared (the expected squared error), l2 (the expected "
+            "length), or a quantile of the loss, such as quantile:0.95.",
             autocompletion=_one_of("squared", "l2", "quantile:0.95"),
         ),
     ],
-    "integer": Annotated[bool, typer.Option("--integer", help="The value holds whole numbers: integer noise will do.")],
+    "integer": Annotated[
+        bool, typer.Option("--integer", help="The array holds whole numbers, so whole-number noise is allowed.")
+    ],
     "counts": Annotated[
-        bool, typer.Option("--counts", help="The value is a histogram: H_b and DAWA will do, with --l1-sensitivity.")
+        bool,
+        typer.Option("--counts", help="The array is a histogram, so H_b and DAWA are allowed, with --l1-sensitivity."),
     ],
 }
 """One option for each field of a request, but for ``moved``, which only a query can know."""

@@ -17,6 +17,7 @@ from rich.errors import MarkupError
 from rich.text import Text
 
 from lessnoise.harmless import printable
+from lessnoise.text import down
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -73,6 +74,15 @@ def tell(as_json: bool, values: object, sentence: str) -> None:
         print_json(values)
     else:
         console().print(sentence, soft_wrap=True, markup=False)
+
+
+def left_words(remaining: float) -> str:
+    """What is left of a budget, rounded down.
+
+    >>> left_words(0.76089)
+    'at least 0.7608 of epsilon is left'
+    """
+    return f"at least {down(remaining, 4)} of epsilon is left"
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -28,37 +28,43 @@ QUANTILES = (0.05, 0.5, 0.95)
 def plan(
     request: Request | None,
     times: Annotated[
-        int | None, typer.Option(help="Plan so many releases: epsilon and delta are for all of them together.")
+        int | None, typer.Option(help="Plan this many releases. Epsilon and delta are for all of them together.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="With --times or --how-often: each on a Poisson sample at this rate.")
+        float | None,
+        typer.Option(help="With --times or --how-often: each release sees a random (Poisson) sample with this rate."),
     ] = None,
     mechanism: MechanismOrBest = BEST,
     schedule: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Plan the items of a .json or .toml file, with --within."),
+        typer.Option(metavar="FILE", help="Plan the releases listed in a .json or .toml file, with --within."),
     ] = None,
-    how_often: Annotated[bool, typer.Option("--how-often", help="How many such releases fit into --within?")] = False,
+    how_often: Annotated[
+        bool, typer.Option("--how-often", help="Say how many such releases fit into the budget of --within.")
+    ] = False,
     within: Annotated[
         str | None,
         typer.Option(
-            metavar="EPSILON,DELTA", help="With --schedule and --how-often: the budget for all, as in 1,1e-6."
+            metavar="EPSILON,DELTA",
+            help="With --schedule or --how-often: epsilon and delta of all releases together, as in 1,1e-6.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write the plan, for a ledger to reserve.")
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write the plan to this file, so that a ledger can reserve it."),
     ] = None,
     force: Force = False,
     optimality: Annotated[
-        bool, typer.Option("--optimality", help="Also prove how near the first row is to the least possible loss.")
+        bool, typer.Option("--optimality", help="Also prove how far least-noise is from the least possible loss.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Compare all mechanisms at one target: noise, loss and exact guarantee, best first.
+    """Compare the noise, the loss and the exact guarantee of all mechanisms at one epsilon and delta.
 
-    Those that keep the promise come first, by expected loss. A mechanism whose claim fails is listed
-    below them with its exact delta. With --times, --schedule or --how-often it plans many releases instead: the scale
-    that makes their exact composition fit, and the best law for that many.
+    The loss is the squared error, summed over the array. Mechanisms that keep the guarantee come first, those with the
+    least expected loss on top. A mechanism that does not keep what is claimed of it comes below them, with its exact
+    delta. With --times, --schedule or --how-often the command plans many releases instead: it finds the kind of noise
+    and the least scale for which all releases together keep the guarantee.
 
     Example: [bold]lessnoise plan --shape 89x89 --changes counts --epsilon 0.5 --delta 1e-7[/bold]
     """
@@ -82,7 +88,7 @@ def plan(
         return
     for name, value in (("rate", rate), ("within", within), ("out", out), ("mechanism", mechanism)):
         if value not in (None, BEST):
-            raise InvalidInput(f"{name}={value} is for plans of many releases: say --times, or leave it out.")
+            raise InvalidInput(f"{name}={value} is for plans of many releases: add --times, or leave it out.")
     mechanisms = build_all(request)
     ratio = next(m for m in mechanisms if m.name == LEAST_NOISE).optimality if optimality else None
     if json:
@@ -149,7 +155,7 @@ def _text(value: float | None, digits: int) -> str:
 
 def _print_table(mechanisms: list[Mechanism], request: Request) -> None:
     numbers = ["noise sd per entry", "expected loss", *(f"loss, {q:.0%}" for q in QUANTILES), "exact delta ≤"]
-    table = new_table("Exact comparison, best first", ["mechanism"], numbers, ["claim"])
+    table = new_table("All mechanisms at this target, the least loss first", ["mechanism"], numbers, ["claim"])
     for mechanism in mechanisms:
         verdict, row = mechanism.check(), describe(mechanism)
         mark = "[green]holds[/green]" if verdict.holds else "[red]fails[/red]"
@@ -164,18 +170,21 @@ def _print_table(mechanisms: list[Mechanism], request: Request) -> None:
     out = console()
     out.print(table)
     out.print(
-        "Loss is ||noise||² over the whole array. Every delta is computed, at the claimed epsilon, and rounded up."
+        "The loss is the squared noise, summed over the array. Every delta is computed at the claimed epsilon and "
+        "rounded up."
     )
     if any(mechanism.law.data_dependent for mechanism in mechanisms):
-        out.print("A row without a loss has noise that depends on the data, or a loss that is not computed.")
+        out.print("Where a row has no loss, the noise depends on the data, or the loss is not computed.")
     if request.changes is not None:
-        out.print(f"One individual changes: {request.changes}.")
+        out.print(f"What one individual can change: {request.changes}.")
         return
     out.print(
-        f"One individual changes the value by an l2 length of at most {up(request.sensitivity)}, in any direction. "
-        "Most questions need less noise: say --changes counts, or corner:1 for sums of entries from 0 to 1."
+        f"One individual can move the array by an l2 distance of at most {up(request.sensitivity)}, in any direction. "
+        "Most questions allow less than that, and then need less noise: try --changes counts, or --changes corner:1 "
+        "for sums of entries from 0 to 1."
     )
     if request.l1_sensitivity is None:
         out.print(
-            "Laplace noise is for an l1 sensitivity of √M times the l2 one; pass --l1-sensitivity if yours is less."
+            "Laplace noise is for an l1 sensitivity of √M times the l2 sensitivity; if yours is less, say "
+            "--l1-sensitivity."
         )

@@ -22,7 +22,7 @@ from lessnoise.cli.options import (
     seeded,
     signer_of,
 )
-from lessnoise.cli.output import console, literal, new_table, print_facts, print_json, progress_bar
+from lessnoise.cli.output import console, left_words, literal, new_table, print_facts, print_json, progress_bar
 from lessnoise.cli.question import asked, axes, cell_sums, listed, several_columns, weights_of
 from lessnoise.cli.sources import Data, EngineOption, MaxRows, TableOption, UnitOption, data_files, data_source
 from lessnoise.errors import InvalidInput
@@ -31,7 +31,6 @@ from lessnoise.ledger import Ledger
 from lessnoise.query import Unit
 from lessnoise.release import Payment
 from lessnoise.table import STATISTIC, Table, TableFolder, TableGroups
-from lessnoise.text import down
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,23 +48,28 @@ def query(
     epsilon: Epsilon,
     delta: Delta,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the rows, the certificate and the picture; needed but for --plan.")
+        Path | None, typer.Option(help="Folder for the rows, the certificate and the picture. Only --plan needs none.")
     ] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Column of the groups; may be given several times.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Column by which the rows are grouped. May be given several times.")
+    ] = None,
     keys: Annotated[
         list[str] | None,
         typer.Option(
-            help="Public keys of the groups; of several columns each has its own. Without them, keys are private.",
+            help="Public keys of the groups. With several columns of --by, write COLUMN= before its keys. A column "
+            "without keys, bins or edges has private keys: they are found in the data, privately.",
             metavar="[COLUMN=]A,B",
         ),
     ] = None,
     bins: Annotated[
-        list[str] | None, typer.Option(help="Even cells of a column of numbers.", metavar="COLUMN:LOW:HIGH:N")
+        list[str] | None,
+        typer.Option(help="Groups of a column of numbers: N cells of equal width.", metavar="COLUMN:LOW:HIGH:N"),
     ] = None,
     edges: Annotated[
-        list[str] | None, typer.Option(help="Cells of a column of numbers between these.", metavar="COLUMN:A,B,C")
+        list[str] | None,
+        typer.Option(help="Groups of a column of numbers: the cells between these edges.", metavar="COLUMN:A,B,C"),
     ] = None,
-    count: Annotated[bool, typer.Option("--count", help="How many rows.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Number of rows.")] = False,
     mean: Annotated[
         list[str] | None, typer.Option(help="Mean of a column, with public bounds.", metavar=_Column)
     ] = None,
@@ -82,60 +86,76 @@ def query(
     histogram: Annotated[
         list[str] | None,
         typer.Option(
-            help="Counts in even cells of a column, such as age:0:120@12, or of public keys, such as colour=red,blue.",
+            help="Counts of a column in cells of equal width, such as age:0:120@12, or for public keys, such as "
+            "colour=red,blue.",
             metavar=f"{_Column}@N",
         ),
     ] = None,
     cdf: Annotated[
         list[str] | None,
-        typer.Option(help="Share of the rows up to each edge of even cells of a column.", metavar=f"{_Column}:N"),
+        typer.Option(help="Share of the rows up to each edge of N cells of equal width.", metavar=f"{_Column}:N"),
     ] = None,
     ranges: Annotated[
         list[str] | None,
-        typer.Option(help="Rows between any two edges of even cells of a column.", metavar=f"{_Column}:N"),
+        typer.Option(help="Number of rows between any two edges of N cells of equal width.", metavar=f"{_Column}:N"),
     ] = None,
     marginals: Annotated[
         int | None,
-        typer.Option(help="Counts by every so many of the columns of --by, and nothing else.", metavar="ORDER"),
+        typer.Option(
+            help="Counts for every combination of this many columns of --by. No other statistic may be asked with it.",
+            metavar="ORDER",
+        ),
     ] = None,
     covariance: Annotated[
         list[str] | None,
-        typer.Option(help="Covariances of two or more columns, with commas.", metavar=f"{_Column},{_Column}"),
+        typer.Option(
+            help="Covariances of two or more columns, with commas between them.", metavar=f"{_Column},{_Column}"
+        ),
     ] = None,
     correlation: Annotated[
         list[str] | None,
-        typer.Option(help="Covariances and correlations of two or more columns.", metavar=f"{_Column},{_Column}"),
+        typer.Option(
+            help="Covariances and correlations of two or more columns, with commas between them.",
+            metavar=f"{_Column},{_Column}",
+        ),
     ] = None,
     regress: Annotated[
         list[str] | None,
         typer.Option(
-            help="Intercept and slopes of a column on others, such as income:0:200000~age:0:120,years:0:50.",
+            help="Intercept and slopes of a linear regression, such as income:0:200000~age:0:120,years:0:50.",
             metavar=f"{_Column}~{_Column}",
         ),
     ] = None,
     weights: Annotated[
         list[str] | None,
         typer.Option(
-            help="How much each statistic matters: count, means, sums, variances, quantiles, in this order.",
+            help="How much each statistic matters, one number for each, in this order: count, means, sums, variances, "
+            "quantiles.",
             metavar="W,W",
         ),
     ] = None,
-    level: Annotated[float, typer.Option(help="How often an interval holds the true value.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(help="Level of the intervals: how often an interval contains the true value.")
+    ] = 0.95,
     neighbours: NeighboursOption = "add/remove",
     unit: UnitOption = None,
     max_rows: MaxRows = None,
     max_groups: Annotated[
-        int | None, typer.Option("--max-groups", help="Groups used of each user, chosen at random.")
+        int | None,
+        typer.Option("--max-groups", help="How many groups of each user are used. They are chosen at random."),
     ] = None,
     max_rows_per_group: Annotated[
-        int | None, typer.Option("--max-rows-per-group", help="Rows used of each user in a group.")
+        int | None, typer.Option("--max-rows-per-group", help="How many rows of each user are used in a group.")
     ] = None,
     engine: EngineOption = None,
     table: TableOption = None,
     output_format: Annotated[
-        list[str] | None, typer.Option("--format", help="parquet, if nothing is said, csv or json, with commas.")
+        list[str] | None,
+        typer.Option("--format", help="parquet, csv or json, with commas between them. Default: parquet."),
     ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Show the noise of each statistic, and read no data.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show the noise that each statistic would get. No data is read.")
+    ] = False,
     force: Force = False,
     sign: SignWith = None,
     seed: UnsafeSeed = None,
@@ -143,15 +163,20 @@ def query(
     partition: Partition = None,
     json: AsJson = False,
 ) -> None:
-    """Ask a table, in groups by public or private keys: writes the rows, certificate.json and answer.png, or nothing.
+    """Ask a table for private statistics: counts, means, quantiles and more, of all rows or of groups.
+
+    The folder gets the answers with their intervals, certificate.json and answer.png: all of them, or nothing if
+    something fails.
 
     Example: [bold]lessnoise query people.csv --by city --keys Oslo,Bergen --count --mean income:0:200000 --epsilon 1
-    --delta 1e-6 --out private[/bold]
+    --delta 1e-6 --out income[/bold]
     """
     joint = several_columns(histogram or (), covariance or (), correlation or (), regress or ())
     more = [*joint, *cell_sums(cdf or (), ranges or ())]
     if marginals is not None and (count or mean or total or variance or quantiles or more):
-        raise InvalidInput(f"marginals={marginals} are counts of their own: ask for other statistics apart.")
+        raise InvalidInput(
+            f"marginals={marginals} cannot be asked with other statistics: ask for those in another command."
+        )
     single = (count, mean or (), total or (), variance or (), quantiles or ())
     aggregates = asked(*single, more) if marginals is None else []
     protected = Unit(unit, max_rows, max_groups=max_groups, max_rows_per_group=max_rows_per_group)
@@ -218,7 +243,7 @@ def _print_plan(job: Job, as_json: bool) -> None:
     if as_json:
         print_json({"guarantee": guarantee.to_dict(), **question.description(plan.query), "plan": plan.rows()})
         return
-    shown = new_table("What is released, without a look at the data", ["answers", "mechanism"], ["epsilon", "noise sd"])
+    shown = new_table("What would be released (no data was read)", ["answers", "mechanism"], ["epsilon", "noise sd"])
     for row in plan.rows():
         shown.add_row(
             literal(row["answers"]), literal(row["mechanism"]), f"{row['epsilon']:.4g}", f"{row['noise sd']:.4g}"
@@ -226,10 +251,11 @@ def _print_plan(job: Job, as_json: bool) -> None:
     out = console()
     out.print(shown)
     out.print(
-        "The noise of sums is in their own unit. All other noise is in rows, and matters less in a group of more rows."
+        "The noise of a sum is in the unit of its column. All other noise is in rows, so it matters less in "
+        "larger groups."
     )
     facts = [
-        ("groups", "as many as have rows enough" if question.unknown else f"{plan.query.groups:,}"),
+        ("groups", "those with enough rows, which are not known yet" if question.unknown else f"{plan.query.groups:,}"),
         ("guarantee", f"{guarantee} (computed, delta rounded up), protects {literal(question.table.unit)}"),
     ]
     print_facts([*facts, *_rules(question)])
@@ -238,7 +264,7 @@ def _print_plan(job: Job, as_json: bool) -> None:
 def _print_answer(answer: TableAnswer) -> None:
     labels = [name for name in answer.columns if name not in STATISTIC]
     shown = new_table(
-        f"Private statistics, intervals at {answer.level:.4g}",
+        f"Private statistics; an interval contains the true value with probability {answer.level:.4g}",
         [*(literal(name) for name in labels), "statistic"],
         STATISTIC[1:],
     )
@@ -253,6 +279,6 @@ def _print_answer(answer: TableAnswer) -> None:
 def _facts(answer: TableAnswer, budget: Ledger | None) -> Iterator[tuple[str, str]]:
     yield "guarantee", f"{answer.guarantee} (computed, delta rounded up), protects {literal(answer.protects)}"
     if answer.receipt is not None and budget is not None:
-        yield "ledger", f"record {answer.receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least"
+        yield "ledger", f"record {answer.receipt.id}; {left_words(budget.remaining())}"
     if not answer.private:
-        yield "[red]not private[/red]", "the noise came from a seeded generator"
+        yield "[red]not private[/red]", "the noise came from a seed, so anyone who has the seed can remove it"

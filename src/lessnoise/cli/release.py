@@ -25,14 +25,13 @@ from lessnoise.cli.options import (
     signer_of,
     takes_request,
 )
-from lessnoise.cli.output import console, literal, print_facts, print_json, progress_bar
+from lessnoise.cli.output import console, left_words, literal, print_facts, print_json, progress_bar
 from lessnoise.errors import InvalidInput
 from lessnoise.files import check_apart, check_free, write_together, writer
 from lessnoise.harmless import shown
 from lessnoise.ledger import Ledger
 from lessnoise.mechanism import BEST, Request, changes_words, choose_mechanism, least_noise
 from lessnoise.release import certificate_path, check_writable, open_array, release_file
-from lessnoise.text import down
 
 if TYPE_CHECKING:
     from lessnoise.ledger import Receipt
@@ -51,13 +50,19 @@ def release(
     partition: Partition = None,
     seed: UnsafeSeed = None,
     bound_proof: Annotated[
-        bool, typer.Option("--bound-proof", help="Write OUT.npy.bound.json, too: a proof that no noise is smaller.")
+        bool,
+        typer.Option(
+            "--bound-proof",
+            help="Also write OUT.npy.bound.json: a proved lower bound of the loss of any added noise.",
+        ),
     ] = False,
     force: Force = False,
     sign: SignWith = None,
     json: AsJson = False,
 ) -> None:
-    """Add noise to an array and write OUT.npy with OUT.npy.certificate.json beside it.
+    """Add noise to an array and write OUT.npy, with OUT.npy.certificate.json beside it.
+
+    The certificate says which noise was added and what it guarantees. Both files are written, or none.
 
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
     """
@@ -114,8 +119,8 @@ def _counts_hint(built: Mechanism) -> str:
         changes=counts(neighbours=built.neighbours),
     )
     return (
-        f"these are whole numbers: if they are counts of which one row changes one, --changes counts needs noise of sd "
-        f"{better.standard_deviation:.4g} instead of {built.standard_deviation:.4g}"
+        f"the array holds whole numbers. If they are counts, and one row changes one of them by 1, then --changes "
+        f"counts needs noise of sd {better.standard_deviation:.4g} instead of {built.standard_deviation:.4g}"
     )
 
 
@@ -125,7 +130,7 @@ def print_release(
     """What was released, to people: noise, guarantee, cost, warnings; of counts also whom it ``protects``."""
     print_facts(_facts(certificate, receipt, budget, protects))
     if not certificate.private:
-        console().print("[red]not private[/red]: the noise came from a seeded generator")
+        console().print("[red]not private[/red]: the noise came from a seed, so anyone who has the seed can remove it")
     if warned:
         print_facts(("[red]warning[/red]  ", literal(words)) for words in warned)
 
@@ -142,10 +147,13 @@ def _facts(
         yield "hides", f"changes of {changes_words(built)}"
     yield "guarantee", f"{certificate.guarantee} (computed, delta rounded up){protects and f', protects {protects}'}"
     if certificate.grid is not None and not protects:
-        yield "grid", f"{certificate.grid:g}, of which every output is a multiple"
+        yield "grid", f"every number of the output is a multiple of {certificate.grid:g}"
     if design is not None and design.note:
         yield "note", design.note
     if receipt is not None and budget is not None:
         if design is not None and design.choice != "Gaussian":
-            yield "note", "least-noise is the least for one release; over a long series analytic-gaussian costs less"
-        yield "ledger", f"record {receipt.id}; {down(budget.remaining(), 4)} of epsilon left, at the least"
+            yield (
+                "note",
+                "least-noise is the least for one release; for a long series of releases analytic-gaussian costs less",
+            )
+        yield "ledger", f"record {receipt.id}; {left_words(budget.remaining())}"

@@ -80,7 +80,7 @@ def read_file(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"file={path} is neither JSON nor TOML ({error}): see lessnoise plan --help.") from None
     if not isinstance(values, dict):
-        raise InvalidInput(f"file={path} holds no object: write one with the member items.")
+        raise InvalidInput(f"file={path} is not a JSON object or a TOML table: write one with a list named items.")
     return values
 
 
@@ -98,7 +98,7 @@ def target_of(epsilon: float | None, delta: float | None, neighbours: str) -> Gu
     """What all releases together may cost."""
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value is None:
-            raise InvalidInput(f"{name}=None: pass --{name}, what all releases together may cost.")
+            raise InvalidInput(f"{name}=None: pass --{name}, the {name} that all releases together may cost.")
     assert epsilon is not None
     assert delta is not None
     return Guarantee(epsilon, delta, Neighbours.of(neighbours))
@@ -110,7 +110,7 @@ def _text(path: Path) -> str:
             raise InvalidInput(f"file={path} has more than {_MOST_BYTES} bytes: pass a schedule or a plan.")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise InvalidInput(f"file={path} is no text: pass a JSON or TOML file.") from None
+        raise InvalidInput(f"file={path} is not a text file: pass a JSON or TOML file.") from None
 
 
 __all__ = ["BEST", "plan_many", "read_items", "read_plan", "target_of", "tell_how_often"]

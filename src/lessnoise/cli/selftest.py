@@ -16,23 +16,26 @@ from lessnoise.noise import run_device_selftest, run_selftest
 
 
 def selftest(
-    seconds: Annotated[float, typer.Option(help="Time for the long test, of moments and tails.", min=0.1)] = 6.0,
+    seconds: Annotated[float, typer.Option(help="Seconds for the longest test, of moments and tails.", min=0.1)] = 6.0,
     device: Annotated[
         str | None,
-        typer.Option(help="Test the engine of a device of PyTorch, such as cuda: cipher, arithmetic, bits, laws."),
+        typer.Option(help="Test the noise engine on a device of PyTorch, such as cuda."),
     ] = None,
     curves: Annotated[
-        bool, typer.Option("--curves", help="Compare curves with the verifier's instead, on random mechanisms.")
+        bool,
+        typer.Option(
+            "--curves", help="Instead, compare privacy curves with those of the verifier, on random mechanisms."
+        ),
     ] = False,
-    count: Annotated[int, typer.Option(help="Number of random mechanisms, for --curves.", min=1)] = 100,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random mechanisms, for --curves.")] = None,
+    count: Annotated[int, typer.Option(help="With --curves: number of random mechanisms.", min=1)] = 100,
+    seed: Annotated[int | None, typer.Option(help="With --curves: seed of the random mechanisms.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Test the live noise generator: moments, tails, independence, grid. Exit code 0: passed; 1: a test failed.
+    """Test the noise generator of this installation: moments, tails, independence and grid of its noise.
 
-    With --device cuda, the noise that a GPU draws is tested, and compared bit by bit with the CPU's.
-
-    With --curves, the privacy curves are compared with enclosures by ball arithmetic.
+    With --device cuda the noise that a GPU draws is tested, and compared bit by bit with that of the CPU. With --curves
+    the privacy curves are compared with those of the verifier, which computes proved enclosures by ball arithmetic. The
+    exit code is 0 if all tests pass, and 1 if one fails.
 
     Example: [bold]lessnoise selftest[/bold]
     """
@@ -90,7 +93,7 @@ def _compare(count: int, seed: int | None, as_json: bool) -> None:
 
 def _print(rows: list[dict[str, Any]], count: int, missed: int) -> None:
     names = ("mechanisms", "covered", "inside", "missed", "median s", "slowest s")
-    shown = new_table("Curves beside enclosures by ball arithmetic", ["kind"], names)
+    shown = new_table("Privacy curves compared with the verifier's proved enclosures", ["kind"], names)
     for row in rows:
         numbers = [f"{row[name]}" for name in ("mechanisms", "covered", "inside", "missed")]
         times = [f"{row[name]:.3f}" for name in ("median_seconds", "slowest_seconds")]

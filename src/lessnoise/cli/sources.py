@@ -11,11 +11,24 @@ import typer
 from lessnoise.engines import Postgres
 from lessnoise.errors import InvalidInput
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="Parquet, CSV or .csv.gz file; or postgresql://...")]
-EngineOption = Annotated[str | None, typer.Option("--engine", help="duckdb, if nothing is said, spark or dask.")]
-TableOption = Annotated[str | None, typer.Option("--table", help="Table, if DATA is a PostgreSQL address.")]
-UnitOption = Annotated[str | None, typer.Option("--unit", help="Protect users: the column with their ids.")]
-MaxRows = Annotated[int | None, typer.Option("--max-rows", help="Rows used of each user, chosen at random.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A Parquet, CSV or .csv.gz file, or the address of a PostgreSQL database (postgresql://...).",
+    ),
+]
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", help="What computes the sums: duckdb, spark or dask. Default: duckdb.")
+]
+TableOption = Annotated[str | None, typer.Option("--table", help="Name of the table, if DATA is a PostgreSQL address.")]
+UnitOption = Annotated[
+    str | None, typer.Option("--unit", help="Protect users instead of rows: the column that holds their ids.")
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option("--max-rows", help="With --unit: how many rows of each user are used. They are chosen at random."),
+]
 
 
 def data_source(data: str, table: str | None) -> object:

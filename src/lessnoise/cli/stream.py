@@ -38,25 +38,31 @@ stream = typer.Typer(no_args_is_help=True, context_settings={"help_option_names"
 @stream.command()
 def create(
     path: Folder,
-    periods: Annotated[int, typer.Option(help="How many values will be pushed at most.")],
+    periods: Annotated[int, typer.Option(help="The largest number of values that will be pushed.")],
     epsilon: Epsilon,
-    delta: Annotated[float, typer.Option(help="Target delta; 0 for pure privacy.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="Delta of the guarantee. 0 asks for pure privacy.")] = 0.0,
     shape: Annotated[
-        str | None, typer.Option(help="Shape of a value, such as 24 or 7x24. [default: one number]", metavar="N[xN...]")
+        str | None, typer.Option(help="Shape of a value, such as 24 or 7x24. Default: one number.", metavar="N[xN...]")
     ] = None,
     changes: Annotated[
         str,
         typer.Option(help="What one individual can change in one period: counts, counts:5, ball:1.", metavar="SET"),
     ] = "counts",
     neighbours: NeighboursOption = "add/remove",
-    participations: Annotated[int, typer.Option(help="In how many periods one individual may take part.")] = 1,
-    strategy: Annotated[str, typer.Option(help="best, tree, buffers, banded or square-root.")] = "best",
+    participations: Annotated[
+        int, typer.Option(help="The number of periods in which one individual may take part.")
+    ] = 1,
+    strategy: Annotated[
+        str, typer.Option(help="How the noise is spread over the periods: best, tree, buffers, banded or square-root.")
+    ] = "best",
     ledger: LedgerOption = None,
     partition: Partition = None,
     seed: UnsafeSeed = None,
     json: AsJson = False,
 ) -> None:
-    """Make a stream of running totals. All periods together are paid for now, and later pushes cost nothing.
+    """Create a stream of running totals.
+
+    All periods together are paid for now, so that the values pushed later cost nothing.
 
     Example: [bold]lessnoise stream create visits --periods 365 --epsilon 1 --delta 1e-6[/bold]
     """
@@ -84,17 +90,22 @@ def create(
 @stream.command(context_settings={"ignore_unknown_options": True})
 def push(
     path: Folder,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="A number, numbers with commas, or a .npy file.")],
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="A number, numbers with commas between them, or a .npy file.")
+    ],
     period: Annotated[
-        int | None, typer.Option(help="Which period it is: then pushing it again is harmless. [default: the next]")
+        int | None,
+        typer.Option(
+            help="Number of the period. With it, pushing the same value again is harmless. Default: the next one."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the running total to this .npy file.")] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Add the value of a period, and print the noisy running total.
+    """Add the value of one period, and print the noisy running total.
 
-    Example: [bold]lessnoise stream push visits 131 --period 17[/bold]
+    Example: [bold]lessnoise stream push visits 131 --period 1[/bold]
     """
     if out is not None:
         check_free([out], force)
@@ -121,11 +132,11 @@ def push(
 @stream.command()
 def show(
     path: Folder,
-    plot: Annotated[Path | None, typer.Option(help="Draw the totals to this .png, .svg or .pdf file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the totals into this .png, .svg or .pdf file.")] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Show what was released so far, and what it guarantees.
+    """Show the totals released so far, and what they guarantee.
 
     Example: [bold]lessnoise stream show visits --plot visits.svg[/bold]
     """
@@ -149,7 +160,7 @@ def show(
                 ("periods", f"{opened.period} of {opened.plan.periods}"),
                 ("guarantee", f"{opened.guarantee}, all periods together{private}"),
                 ("strategy", f"{opened.plan.strategy}"),
-                ("error", f"{opened.query_error**0.5:.4g} root mean square of a total"),
+                ("error", f"{opened.query_error**0.5:.4g} per total (root mean square)"),
             ]
         )
         out = console()

@@ -13,19 +13,19 @@ from lessnoise_verify.__main__ import SECONDS, main
 
 def verify(
     certificate: Annotated[
-        Path, typer.Argument(metavar="CERTIFICATE", help="A certificate's file, or a folder of results.")
+        Path, typer.Argument(metavar="CERTIFICATE", help="The file of a certificate, or a folder of results.")
     ],
     value: Annotated[
-        Path | None, typer.Argument(metavar="[VALUE]", help="The released value, a .npy file.", show_default=False)
+        Path | None, typer.Argument(metavar="[VALUE]", help="The released array, a .npy file.", show_default=False)
     ] = None,
     public_key: Annotated[
         Path | None,
-        typer.Option("--public-key", metavar="KEY", help="Check the signature with this Ed25519 key, a PEM file."),
+        typer.Option("--public-key", metavar="KEY", help="Check the signature with the Ed25519 key in this PEM file."),
     ] = None,
-    seconds: Annotated[int, typer.Option(help="Give up after so many seconds.", min=1)] = SECONDS,
+    seconds: Annotated[int, typer.Option(help="Give up after this many seconds.", min=1)] = SECONDS,
     json: AsJson = False,
 ) -> None:
-    """Prove what a certificate states, by interval arithmetic, and say what remains assumed.
+    """Prove what a certificate states, with code that shares nothing with the library, and say what is only assumed.
 
     The exit code is 0 if all of it is proved, 1 if something is proved to be false, 2 if the file cannot be read, and 3
     if there is no proof for this kind of certificate.

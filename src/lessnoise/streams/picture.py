@@ -30,7 +30,7 @@ def draw_totals(stream: Stream, file: BinaryIO, ending: str) -> None:
 def draw_totals_on(axes: Axes, stream: Stream) -> None:
     """Running totals over the periods; of a vector or table, the sum of its entries, whose errors are independent."""
     periods = np.arange(1, stream.period + 1)
-    totals = stream.totals.reshape(stream.period, -1).sum(axis=1)
+    totals = stream.totals.reshape(stream.period, stream.plan.size).sum(axis=1)
     errors = _BAND * np.sqrt(stream.plan.variances()[: stream.period] * stream.plan.size)
     axes.fill_between(periods, totals - errors, totals + errors, color=_LINE, alpha=0.2, linewidth=0, label="95% band")
     axes.plot(periods, totals, color=_LINE, linewidth=1.8, marker="o" if stream.period < 40 else None, markersize=3)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the page and its numbers.")] = Path("lessnoise-demo"),
-    epsilon: Annotated[float, typer.Option(help="Target epsilon.")] = 0.5,
-    delta: Annotated[float, typer.Option(help="Target delta.")] = 1e-7,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the guarantee.")] = 0.5,
+    delta: Annotated[float, typer.Option(help="Delta of the guarantee.")] = 1e-7,
     seed: Annotated[int, typer.Option(help="Seed of the example's noise.")] = 0,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Compare all mechanisms on a synthetic city's 89 x 89 pickup counts; writes a self-contained page.
+    """Compare all mechanisms on the pickup counts of a made-up city, and write one page about it.
 
-    A page that an earlier run left in the folder is replaced; any other file only with --force.
+    A page that an earlier run left in the folder is replaced. Any other file is replaced only with --force.
 
     Example: [bold]lessnoise demo --epsilon 1 --out my-demo[/bold]
     """
@@ -58,4 +58,6 @@ def _print_table(numbers: Numbers) -> None:
     )
     middle = ("noise sd per cell", "expected loss", "loss of this release", "exact delta ≤")
     print_table(title, ["mechanism", *middle, "claim"], rows)
-    console().print("Exact delta is at each row's claimed epsilon. These releases are seeded, so they are not private.")
+    console().print(
+        "The exact delta is that at the claimed epsilon of the row. These releases are seeded, so they are not private."
+    )

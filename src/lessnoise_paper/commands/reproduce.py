@@ -34,21 +34,26 @@ def reproduce(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the public files (Uber, MNIST), without --quick. [default: $LESSNOISE_DATA]",
+            help="Folder with the public files (Uber, MNIST), without --quick. Default: $LESSNOISE_DATA.",
             show_default=False,
         ),
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Name of a section, see --list; may be repeated.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes. [default: one a core]", show_default=False)] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Name of a section; --list shows them. May be given several times.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes. Default: one for each core.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all demonstrations.")] = 0,
     names: Annotated[bool, typer.Option("--list", help="Print the names of the sections and stop.")] = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Every figure and table of the R1SMG paper, and ours, in one report with the exact privacy of everything shown.
+    """Repeat every figure and table of the R1SMG paper, with the exact privacy beside each, in one report.
 
-    What an earlier run in the same folder completed is kept, so an interrupted run goes on where it stopped. Exit code
-    0: the report is complete; 2: bad input; 3: the report is written, but a section is missing (it says why).
+    The report has comparisons of our own as well. Results that an earlier run completed in the same folder are kept, so
+    an interrupted run can be continued with the same command. The exit code is 0 if the report is complete, 2 if the
+    input is wrong, and 3 if the report is written but lacks a section; the report says why.
 
     Example: [bold]lessnoise reproduce --quick --out report[/bold]
     """

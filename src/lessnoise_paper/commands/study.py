@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 _QUICK_REPETITIONS, _QUICK_RELEASES, _RELEASES = 5, 200, 10_000
 
-study = typer.Typer(no_args_is_help=True, help="Case studies on real data: as published, and on equal terms.")
+study = typer.Typer(
+    no_args_is_help=True, help="Repeat a case study of the R1SMG paper, as published and at equal privacy."
+)
 
 
 @study.callback()
 def studies() -> None:
-    """Case studies on real data: as published, and on equal terms."""
+    """Repeat a case study of the R1SMG paper, as published and at equal exact privacy."""
 
 
 # Case study I.
@@ -43,26 +45,28 @@ def uber(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Folder with the Uber file, or 'synthetic' for a made-up city. Left out: the folder that "
-            "$LESSNOISE_DATA names, else a download from the public source.",
+            help="Folder with the Uber file, or 'synthetic' for a made-up city. Default: the folder that "
+            "$LESSNOISE_DATA names, or else a download from the public source.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the page, the pictures, the table and the numbers.")] = Path(
         "lessnoise-uber"
     ),
-    repetitions: Annotated[int, typer.Option(help="Releases of each mechanism whose loss is measured.")] = 100,
-    quick: Annotated[bool, typer.Option("--quick", help="A few repetitions only, to see how it goes.")] = False,
+    repetitions: Annotated[
+        int, typer.Option(help="Number of releases of each mechanism whose loss is measured.")
+    ] = 100,
+    quick: Annotated[bool, typer.Option("--quick", help="Make only a few repetitions, for a first look.")] = False,
     seed: Seed = 0,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Case study I of the R1SMG paper: pickup counts of New York City, released by every mechanism.
 
-    Makes the paper's maps and losses at its settings, with the exact privacy beside each, then compares all mechanisms
-    at one exact guarantee, and counts how often rounding a release returns the raw table.
+    The study shows the paper's maps and losses at its settings, with the exact privacy beside each. Then it compares
+    all mechanisms at one exact guarantee, and counts how often a release, once rounded, is the raw table.
 
-    Example: [bold]lessnoise study uber --data my-data --out uber[/bold]
+    Example: [bold]lessnoise study uber --data synthetic --out uber[/bold]
     """
     synthetic = data == SYNTHETIC
     options = {
@@ -101,26 +105,33 @@ def _print_counts(numbers: Numbers) -> None:
 
 @study.command()
 def pca(
-    table: Annotated[str, typer.Option(help="Which table: digits (embedded), enron, mnist or swarm.")] = "digits",
+    table: Annotated[
+        str, typer.Option(help="Name of the table: digits (comes with scikit-learn), enron, mnist or swarm.")
+    ] = "digits",
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the table's file. [default: $LESSNOISE_DATA]", show_default=False)
+        Path | None, typer.Option(help="Folder with the table's file. Default: $LESSNOISE_DATA.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the pictures and the numbers.")] = Path("lessnoise-pca"),
     repetitions: Annotated[
         int | None,
-        typer.Option(help="Releases of each mechanism at each epsilon. [default: 5; 2 above 1,000 features]"),
+        typer.Option(
+            help="Number of releases of each mechanism at each epsilon. Default: 5, or 2 above 1,000 features."
+        ),
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option(help="An epsilon of the axis; repeat it for several. [default: 0.2, 0.4 .. 1.6; 3 if wide]"),
+        typer.Option(
+            help="An epsilon. May be given several times. Default: 0.2, 0.4 and so on up to 1.6."
+            " A wide table gets only three of them."
+        ),
     ] = None,
-    components: Annotated[int, typer.Option(help="Components that the classifier gets.")] = 20,
-    delta: Annotated[float, typer.Option(help="Target delta.")] = 1e-7,
+    components: Annotated[int, typer.Option(help="Number of components that the classifier gets.")] = 20,
+    delta: Annotated[float, typer.Option(help="Delta of the guarantee.")] = 1e-7,
     clip_norm: Annotated[
-        float | None, typer.Option(help="Norm that rows are clipped to. [default: one for each table]")
+        float | None, typer.Option(help="Norm that rows are clipped to. Default: a norm chosen for each table.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two epsilons and one repetition, to see how it goes.")
+        bool, typer.Option("--quick", help="Take two epsilons and one repetition, for a first look.")
     ] = False,
     seed: Seed = 0,
     force: Force = False,
@@ -128,10 +139,11 @@ def pca(
 ) -> None:
     """Case study II of the R1SMG paper: private principal components and what they are good for.
 
-    First as published, with R1SMG at 1e-7 of the others' epsilon, then all at that epsilon, then all at one exact
-    guarantee: with the paper's entry bounds, and with clipped rows.
+    The study compares the mechanisms three times. First it follows the paper, where the epsilon of R1SMG is 1e-7 times
+    the epsilon of the others. Then all mechanisms have R1SMG's epsilon. Then all keep one exact guarantee, once with
+    the paper's bounds on the entries, and once with rows that are clipped to a norm.
 
-    Example: [bold]lessnoise study pca --table enron --data my-data --out enron[/bold]
+    Example: [bold]lessnoise study pca --quick --out components[/bold]
     """
     if importlib.util.find_spec("sklearn") is None:
         raise InvalidInput("scikit-learn is not installed, but this study needs it: pip install 'lessnoise[sklearn]'.")
@@ -178,22 +190,25 @@ def _print_components(numbers: Numbers) -> None:
 def learning(
     rerun: Annotated[bool, typer.Option("--rerun", help="Train again instead of reading the stored results.")] = False,
     recipe: Annotated[
-        str, typer.Option(help="What to train again: tutorial (the paper's lines) or strong.")
+        str,
+        typer.Option(
+            help="What to train again: tutorial (the models of the paper) or strong (the best recipe we know)."
+        ),
     ] = "tutorial",
-    only: Annotated[
-        list[str] | None, typer.Option(help="mnist or cifar10; may be given twice. [default: both]")
+    only: Annotated[list[str] | None, typer.Option(help="mnist or cifar10. May be given twice. Default: both.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Number of epochs to train again. Default: as many as in the paper.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs to train again. [default: the paper's]")] = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds to train again with.")] = 3,
     records: Annotated[
-        int | None, typer.Option(help="Train again with the first so many records alone, for a trial.")
+        int | None, typer.Option(help="For a trial: train again with this many records only, the first ones.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cuda or cpu. [default: cuda if there is one]")] = None,
+    device: Annotated[str | None, typer.Option(help="cuda or cpu. Default: cuda, if there is a GPU.")] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with MNIST and CIFAR-10. Left out: the folder that $LESSNOISE_DATA names, else a download "
-            "from the public sources.",
+            help="Folder with MNIST and CIFAR-10. Default: the folder that $LESSNOISE_DATA names, or else a "
+            "download from the public sources.",
             show_default=False,
         ),
     ] = None,
@@ -208,8 +223,8 @@ def learning(
 ) -> None:
     """Case study III of the R1SMG paper: MNIST and CIFAR-10 networks trained with DP-SGD and with R1SMG.
 
-    Reads the results of full runs that come with the library, or trains again, and puts the exact privacy of every line
-    beside its accuracy.
+    The command reads the results of full runs, which come with the library, or trains again. It shows the exact privacy
+    of every training beside its accuracy.
 
     Example: [bold]lessnoise study learning --out learning[/bold]
     """

@@ -65,7 +65,10 @@ def test_under_replace_the_worst_two_partitions_count(run):
     release = ["laplace", "--shape", "3", "--sensitivity", "1", "--epsilon", "0.5", "--delta", "1e-8"]
     for region in ("north", "south", "east"):
         run("ledger", "spend", "c.ledger", *release, "--partition", region)
-    assert "releases   3 over 3 partitions; the worst two count" in run("ledger", "show", "c.ledger").stdout
+    assert (
+        "releases   3 over 3 partitions; the most expensive two partitions count"
+        in run("ledger", "show", "c.ledger").stdout
+    )
     shown = json.loads(run("ledger", "show", "c.ledger", "--json").stdout)
     mechanism = ln.laplace(epsilon=0.5, sensitivity=1, shape=3, neighbours="replace")
     assert shown["spent_epsilon"] == mechanism.repeat(2).epsilon(1e-6).to_dict()
@@ -148,7 +151,7 @@ def test_addresses_of_servers(run):
     document = run("ledger", "roles", address, "--spend", "bob", "--read", "eve", "--json").stdout
     assert json.loads(document)["sql"] == script
     assert "secret" not in script + document
-    assert "is a file, which has no roles" in run("ledger", "roles", "c.ledger", code=2).output
+    assert "is a file, and files have no roles" in run("ledger", "roles", "c.ledger", code=2).output
     for command in (["show"], ["verify"], ["export"], ["migrate"], ["serve"], ["spend"]):
         more = GAUSSIAN if command == ["spend"] else []
         refused = run("ledger", *command, address, *more, code=2).output

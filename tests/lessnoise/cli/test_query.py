@@ -385,7 +385,7 @@ def test_marginals_of_a_file(people, tmp_path):
         (["--marginals", "1", "--by", "city"], "by='city' has private keys"),
         (["--marginals", "2", *GROUPS], "order=2 is more than the 1 columns"),
         (["--marginals", "0", *GROUPS], "order=0"),
-        (["--marginals", "1", *GROUPS, "--count"], "marginals=1 are counts of their own"),
+        (["--marginals", "1", *GROUPS, "--count"], "marginals=1 cannot be asked with other statistics"),
     ],
 )
 def test_sums_of_cells_and_marginals_that_are_refused(words, message, tmp_path):
