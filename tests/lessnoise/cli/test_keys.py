@@ -94,7 +94,7 @@ def test_what_is_wrong_is_said_before_anything_is_spent(trips, options, words):
 
 def test_the_example_of_the_help_works(trips):
     text = " ".join(CliRunner().invoke(app, ["histogram", "--help"], env={"COLUMNS": "200"}).output.split())
-    example = re.search(r"Categories: lessnoise histogram trips\.parquet (.*?) --epsilon", text)
+    example = re.search(r"Example with categories: lessnoise histogram trips\.parquet (.*?) --epsilon", text)
     assert example is not None
     assert np.shape(counts(trips, *example[1].split())) == (2, 89)
 
