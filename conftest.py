@@ -31,9 +31,12 @@ SLOW_EXAMPLES = {
     "docs/guide/least-noise.md::least-noise.md",
     "docs/guide/pca.md::pca.md",
     "docs/studies/learning.md::learning.md",
+    "docs/theory/paper.md::paper.md",
+    "docs/theory/rank-one.md::rank-one.md",
     "docs/tutorial.md::tutorial.md",
     "src/lessnoise/mechanism/least/builder.py::lessnoise.mechanism.least.builder.loss_lower_bound",
     "src/lessnoise/noise/selftest.py::lessnoise.noise.selftest.run_selftest",
+    "src/lessnoise_paper/theory/ranks.py::lessnoise_paper.theory.ranks.any_rank_bound",
 }
 
 if importlib.util.find_spec("torch") is None or importlib.util.find_spec("opacus") is None:  # the extra "learn"

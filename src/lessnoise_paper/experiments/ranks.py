@@ -235,13 +235,13 @@ def _ranks_picture(numbers: Numbers) -> bytes:
 
 
 def _covariance_parameters(settings: Settings) -> Numbers:
-    draws, points = (40_000, 13) if settings.quick else (400_000, 41)
+    draws, points = (40_000, 13) if settings.quick else (200_000, 41)
     return {**SETTING, "seed": settings.seed, "draws": draws, "points": points}
 
 
 def _rank_parameters(settings: Settings) -> Numbers:
     ranks = [1, 2, 3, 5, 10, 50, 100] if settings.quick else [1, 2, 3, 4, 5, 7, 10, 20, 50, 100]
-    return {**SETTING, "seed": settings.seed, "draws": 200_000 if settings.quick else 4_000_000, "ranks": ranks}
+    return {**SETTING, "seed": settings.seed, "draws": 200_000 if settings.quick else 1_000_000, "ranks": ranks}
 
 
 COVARIANCE = Experiment("covariance", _covariance_parameters, make_covariance)

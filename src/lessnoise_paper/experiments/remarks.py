@@ -90,7 +90,7 @@ def _queries_picture(numbers: Numbers) -> bytes:
             note(axes, words, (sizes[-1], rows[-1][key]), (7, 0), va="center", color=colour)
         axes.axvline(numbers["setting"]["types"], color=INK, linewidth=0.8)
         beside = ("data", "axes fraction")
-        note(axes, "from here on all queries are dependent", (numbers["setting"]["types"], 0.93), (5, 0), beside)
+        note(axes, "more queries are always dependent", (numbers["setting"]["types"], 0.93), (5, 0), beside)
         quiet_axes(axes, log="xy")
         axes.set_ylim(bottom=100.0)
         axes.set_xlabel("number of queries M")

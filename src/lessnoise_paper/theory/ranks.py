@@ -36,7 +36,7 @@ def rank_noise(dimension: int, rank: int, epsilon: float, delta: float) -> Mecha
 
 
 def any_rank_bound(dimension: int, epsilon: float, delta: float) -> float:
-    """A loss that no additive noise of any rank can go below, if it keeps (epsilon, delta) against sensitivity 1.
+    """A loss that no additive noise of any rank goes below that keeps (epsilon, delta) against changes of length 1.
 
     Additive means that the law of the noise does not depend on the data; it may be singular, with secret directions.
     Every m of the M entries are private noise in R^m, so that the least loss in R^M is at least M/m times that in R^m
