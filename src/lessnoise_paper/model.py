@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lessnoise.report import Drawing
+
 Numbers = dict[str, Any]
 Progress = Callable[[str, int, int], None]
 
@@ -30,10 +32,17 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What an experiment found: numbers ready for JSON, and files by name: pictures (.svg, .png) and tables (.csv)."""
+    """What an experiment found: numbers ready for JSON, and files by name: pictures (.svg, .png) and tables (.csv).
+
+    Beside every drawing lies the same picture as PNG.
+    """
 
     numbers: Numbers
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        twins = {f"{name[:-4]}.png": drawn.png() for name, drawn in self.files.items() if isinstance(drawn, Drawing)}
+        object.__setattr__(self, "files", {**{name: bytes(found) for name, found in self.files.items()}, **twins})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,8 @@ class Outcome:
 class Page:
     """What a page is rendered from: a selection, how its experiments ended, and where their files are.
 
-    ``file(name)`` is the content of a picture; ``numbers_file`` names the file with an experiment's numbers.
+    ``file(name)`` is the content of a picture, and ``beside(name)`` where it lies beside the page, or None if pictures
+    are in the page alone; ``numbers_file`` names the file with an experiment's numbers.
     """
 
     selection: Selection
@@ -149,6 +159,7 @@ class Page:
     file: Callable[[str], bytes]
     numbers_file: str
     manifest: str = ""
+    beside: Callable[[str], str] | None = None
 
     @property
     def sections(self) -> Sequence[Section]:

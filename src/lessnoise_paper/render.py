@@ -8,14 +8,18 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from lessnoise.explorer import fragment
-from lessnoise.report import colour_rules, count_word, document, embedded, html_table, inline_svg, prose
+from lessnoise.report import colour_rules, count_word, document, embedded, inline_svg
 from lessnoise_paper import store
+from lessnoise_paper.formulas import plain, typeset
 from lessnoise_paper.sections.wording import chip
+from lessnoise_paper.tables import html_table
 
 if TYPE_CHECKING:
     from lessnoise_paper.model import Fact, Outcome, Page, Picture, Section, Words
 
 PAPER = "Ji & Li, Less is More: Revisiting the Gaussian Mechanism for Differential Privacy, USENIX Security 2024"
+PAPER_PAGE = "https://www.usenix.org/conference/usenixsecurity24/presentation/ji"
+PAPER_FULL = "https://arxiv.org/abs/2306.02256"
 _REMEDIES = {
     "left out": "It is left out because data or a library is missing",
     "failed": "Its computation ended with an error, which is a defect of lessnoise or of this machine",
@@ -29,7 +33,7 @@ def page_html(shown: Page) -> str:
     body = "\n".join(
         [
             '<a class="skip" href="#main">Skip the contents</a>',
-            f"<header>\n<h1>{escape(title)}</h1>\n{_introduction(shown)}\n{_summary(words)}\n</header>",
+            f"<header>\n<h1>{escape(title)}</h1>\n{_introduction(shown)}\n{_links(shown)}\n{_summary(words)}\n</header>",
             '<div class="frame">',
             _contents(shown, words),
             '<main id="main">',
@@ -57,13 +61,24 @@ def _words(section: Section, shown: Page) -> Words | None:
 def _introduction(shown: Page) -> str:
     numbers = {name: outcome.numbers for name, outcome in shown.outcomes.items()}
     lede, mark = shown.selection.introduce(shown.settings, numbers)
-    return f'<p class="lede">{prose(lede)}</p>\n<p class="mark">{prose(mark)}</p>'
+    return f'<p class="lede">{typeset(lede)}</p>\n<p class="mark">{typeset(mark)}</p>'
+
+
+def _links(shown: Page) -> str:
+    """Where the paper is, and what lies beside this page."""
+    beside = [(name, name) for name in (shown.manifest,) if name]
+    links = [("The paper", PAPER_PAGE), ("its full version on arXiv", PAPER_FULL), *beside]
+    return '<p class="links">' + " · ".join(_to(address, words) for words, address in links) + "</p>"
+
+
+def _to(address: str, words: str) -> str:
+    return f'<a href="{escape(address)}">{escape(words)}</a>'
 
 
 def _summary(words: dict[str, Words | None]) -> str:
     """What the paper says and what is true: a few sentences, and claims beside exact values."""
     found = [one for one in words.values() if one is not None]
-    headlines = [f"<li>{prose(one.headline)}</li>" for one in found if one.headline]
+    headlines = [f"<li>{typeset(one.headline)}</li>" for one in found if one.headline]
     facts = [fact for one in found for fact in one.facts]
     if not headlines and not facts:
         return ""
@@ -78,11 +93,7 @@ def _summary(words: dict[str, Words | None]) -> str:
 
 def _facts(facts: list[Fact]) -> str:
     head = ("What", "Claimed (epsilon, delta)", "Exact, at that epsilon", "Claim")
-    rows = [
-        f'<tr><th scope="row">{prose(fact.what)}</th><td>{prose(fact.claimed)}</td><td>{prose(fact.exact)}</td>'
-        f"<td>{chip(fact.verdict)}</td></tr>"
-        for fact in dict.fromkeys(facts)
-    ]
+    rows = [(fact.what, fact.claimed, fact.exact, chip(fact.verdict)) for fact in dict.fromkeys(facts)]
     return html_table(head, rows, "Claimed and exact privacy")
 
 
@@ -136,12 +147,12 @@ def _section(section: Section, words: Words, outcome: Outcome, shown: Page) -> s
         ("We find", words.ours, ""),
         ("Exact privacy", words.privacy, ' class="exact failing"' if words.fails else ' class="exact"'),
     ]
-    entries = "\n".join(f"<dt>{name}</dt><dd{kind}>{prose(said)}</dd>" for name, said, kind in terms if said)
+    entries = "\n".join(f"<dt>{name}</dt><dd{kind}>{typeset(said)}</dd>" for name, said, kind in terms if said)
     large = [_figure(picture, section, shown) for picture in words.pictures if not picture.small]
     small = [_figure(picture, section, shown) for picture in words.pictures if picture.small]
     maps = '<div class="maps">\n' + "\n".join(small) + "\n</div>" if small else ""
     place = shown.numbers_file.format(outcome.experiment)
-    files = f"Numbers: {place}, beside this page; computed in {outcome.seconds:.0f} s."
+    files = f"All numbers of this section are in {_to(place, place)}; computed in {outcome.seconds:.0f} s."
     return "\n".join(
         [
             f'<section id="{section.name}" aria-labelledby="{section.name}-title">',
@@ -149,9 +160,9 @@ def _section(section: Section, words: Words, outcome: Outcome, shown: Page) -> s
             f"<dl>\n{entries}\n</dl>",
             *large,
             maps,
-            f'<p class="shows">{prose(words.shows)}</p>',
+            f'<p class="shows">{typeset(words.shows)}</p>',
             *words.tables,
-            f'<p class="files">{escape(files)}</p>',
+            f'<p class="files">{files}</p>',
             "</section>",
         ]
     )
@@ -159,17 +170,28 @@ def _section(section: Section, words: Words, outcome: Outcome, shown: Page) -> s
 
 def _figure(picture: Picture, section: Section, shown: Page) -> str:
     content = shown.file(picture.file)
-    title = f"<strong>{prose(picture.title)}</strong>, " if picture.title else ""
-    caption = f"<figcaption>{title}{prose(picture.caption)}</figcaption>"
+    title = f"<strong>{typeset(picture.title)}</strong>, " if picture.title else ""
+    caption = f"<figcaption>{title}{typeset(picture.caption)}{_formats(picture, shown)}</figcaption>"
+    alt = plain(picture.alt)
     if picture.file.endswith(".svg"):
         name = re.sub(r"\W", "-", f"{section.name}-{picture.file[:-4]}")
-        inside = inline_svg(content, name, picture.alt)
+        inside = inline_svg(content, name, alt)
         region = (
             f'<div class="card" role="region" tabindex="0" aria-label="{escape(picture.file[:-4])}, scrolls sideways">'
         )
         return f"<figure>{region}{inside}</div>{caption}</figure>"
     opening = '<figure class="bad">' if picture.failing else "<figure>"
-    return f"{opening}{embedded(content, 'png', picture.alt)}{caption}</figure>"
+    return f"{opening}{embedded(content, 'png', alt)}{caption}</figure>"
+
+
+def _formats(picture: Picture, shown: Page) -> str:
+    """Links to the picture's own files, where they lie beside the page."""
+    if shown.beside is None or picture.small:
+        return ""
+    stem, kind = picture.file.rsplit(".", 1)
+    names = [f"{stem}.{kind}", *([f"{stem}.png"] if kind == "svg" else [])]
+    links = ", ".join(_to(shown.beside(name), name.rsplit(".", 1)[1].upper()) for name in names)
+    return f' <span class="formats">As a file: {links}</span>'
 
 
 def _absent(section: Section, outcome: Outcome) -> str:
@@ -216,7 +238,7 @@ def _footer(shown: Page) -> str:
     )
     words = (
         f"Made by {versions}.{state} {manifest}Exact privacy is that of real-valued noise, as a bracket with both ends "
-        f"proved; where one number is shown, both ends round to it. The paper: {PAPER}; figure numbers are those of "
-        "its full version."
+        "proved; where one number is shown, both ends round to it. Lines, bars and marks of the pictures show their "
+        f"values when the pointer rests on them. The paper: {PAPER}; figure numbers are those of its "
     )
-    return f"<footer>\n<p>{escape(words)}</p>\n</footer>"
+    return f"<footer>\n<p>{escape(words)}{_to(PAPER_FULL, 'full version')}.</p>\n</footer>"

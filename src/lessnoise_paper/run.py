@@ -50,10 +50,13 @@ class Run(Page):
         return not self.missing
 
 
-def single_page(selection: Selection, settings: Settings, progress: Progress | None = None) -> dict[str, bytes]:
+def single_page(
+    selection: Selection, settings: Settings, progress: Progress | None = None, *, pictures: bool = True
+) -> dict[str, bytes]:
     """A page of one experiment, computed here and now: the files by name, the page first, then the numbers.
 
-    An error of the experiment is raised, so that nothing is written. Names of pictures go without the experiment's.
+    An error of the experiment is raised, so that nothing is written. The ``pictures`` of the page are among the files
+    if that is wanted; their names go without the experiment's.
     """
     (name,) = {section.experiment for section in selection.sections}
     experiment = registry.EXPERIMENTS[name]
@@ -64,8 +67,13 @@ def single_page(selection: Selection, settings: Settings, progress: Progress | N
     text = json.dumps(result.numbers, indent=2, allow_nan=False) + "\n"
     numbers = json.loads(text)
     outcome = Outcome(name, MADE, time.perf_counter() - started, numbers=numbers)
-    page = Page(selection, settings, {name: outcome}, result.files.__getitem__, NUMBERS)
-    files = {file.removeprefix(f"{name}-"): content for file, content in result.files.items()}
+
+    def beside(file: str) -> str:
+        return file.removeprefix(f"{name}-")
+
+    shown = beside if pictures else None
+    page = Page(selection, settings, {name: outcome}, result.files.__getitem__, NUMBERS, beside=shown)
+    files = {beside(file): content for file, content in result.files.items()} if pictures else {}
     return {INDEX: page_html(page).encode(), NUMBERS: text.encode(), **files}
 
 
@@ -109,6 +117,7 @@ def reproduce(
         file=lambda name: (out / store.FIGURES / name).read_bytes(),
         numbers_file=f"{store.DATA}/{{}}.json",
         manifest=MANIFEST,
+        beside=lambda name: f"{store.FIGURES}/{name}",
         out=out,
         seconds=time.perf_counter() - started,
     )

@@ -1,8 +1,8 @@
 """Results made visible: numbers as words, pictures, pages, and how objects show themselves."""
 
 from lessnoise.report import answers, counts, curves, notebook  # each registers what it makes  # noqa: F401
-from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, MORE_COLOURS, blank, png, style, svg
-from lessnoise.report.html import count_word, document, embedded, html_table, is_ours, prose
+from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, MORE_COLOURS, Drawing, blank, png, style, svg
+from lessnoise.report.html import count_word, document, embedded, is_ours, prose
 from lessnoise.report.inline import colour, colour_rules, inline_svg
 from lessnoise.report.savings import DIMENSIONS, EPSILONS, FrontierPoint, frontier, frontier_svg
 
@@ -14,6 +14,7 @@ __all__ = [
     "INK",
     "LINES",
     "MORE_COLOURS",
+    "Drawing",
     "FrontierPoint",
     "blank",
     "colour",
@@ -23,7 +24,6 @@ __all__ = [
     "embedded",
     "frontier",
     "frontier_svg",
-    "html_table",
     "inline_svg",
     "is_ours",
     "png",

@@ -6,6 +6,8 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from lessnoise.report.hover import with_values
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -50,6 +52,7 @@ LINES = {name: line for name, (_, line) in _LOOKS.items()}
 """One line style per mechanism, for readers who do not see the colours."""
 
 INK, GRID = "#222222", "#D8D8D8"
+_FINE = 150  # dots to the inch
 _STYLE = {
     "font.size": 10.0,
     "axes.edgecolor": "#666666",
@@ -99,14 +102,28 @@ def literal(words: object, most: int = 60) -> str:
     return (shown if len(shown) <= most else shown[: most - 1] + "…").replace("$", r"\$")
 
 
-def svg(figure: Figure) -> bytes:
-    """The same figure gives the same bytes."""
-    return _saved(figure, format="svg", metadata={"Date": None, "Creator": None})
+class Drawing(bytes):
+    """A picture as SVG, which still knows its figure, so that it can be had as pixels too."""
+
+    figure: Figure
+
+    def png(self) -> bytes:
+        """The same picture as PNG."""
+        with style():
+            return png(self.figure, _FINE)
 
 
-def png(figure: Figure) -> bytes:
-    """The same figure gives the same bytes."""
-    return _saved(figure, format="png", dpi=100, metadata={"Software": None})
+def svg(figure: Figure) -> Drawing:
+    """The same figure gives the same bytes. Its lines and bars tell their values under the pointer."""
+    image = _saved(figure, format="svg", metadata={"Date": None, "Creator": None}).decode()
+    drawing = Drawing(with_values(image, figure).encode())
+    drawing.figure = figure
+    return drawing
+
+
+def png(figure: Figure, dots: int = 100) -> bytes:
+    """The same figure gives the same bytes; ``dots`` to the inch."""
+    return _saved(figure, format="png", dpi=dots, metadata={"Software": None})
 
 
 def _saved(figure: Figure, **options: Any) -> bytes:  # noqa: ANN401

@@ -41,15 +41,6 @@ def embedded(image: bytes, kind: str, alt: str) -> str:
     return f'<img src="data:image/{kind};base64,{data}" alt="{escape(alt, quote=True)}">'
 
 
-def html_table(head: tuple[str, ...], rows: list[str], label: str) -> str:
-    """A table that scrolls sideways on narrow screens; ``rows`` are ready <tr> elements."""
-    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label, quote=True)}">\n'
-        f"<table>\n<thead><tr>{columns}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table>\n</div>\n"
-    )
-
-
 def count_word(count: int) -> str:
     """Small numbers in words."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -84,6 +75,8 @@ th:first-child, td:first-child { text-align: left; padding-left: 0.9rem; }
 th:last-child, td:last-child { padding-right: 0.9rem; }
 tbody th { font-weight: 600; }
 tbody tr:last-child > * { border-bottom: 0; }
+.text { text-align: left; }
+.value:hover { stroke: currentColor; stroke-width: 1.5px; }
 .verdict { display: inline-block; padding: 0.05rem 0.6rem; border-radius: 99px; font-weight: 600; }
 .holds { color: var(--good); background: var(--good-back); }
 .fails { color: var(--bad); background: var(--bad-back); }

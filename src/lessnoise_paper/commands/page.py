@@ -63,10 +63,8 @@ def write_page(
     """
     force = check_page(out, force)
     with progress_bar(quiet=json_only) as progress:
-        files = single_page(selection, settings, progress)
+        files = single_page(selection, settings, progress, pictures=pictures)
     numbers: dict[str, Any] = json.loads(files[NUMBERS])
-    if not pictures:
-        files = {name: files[name] for name in (INDEX, NUMBERS)}
     check_folder(out, files, force)
     write_folder(out, files, force)
     if json_only:

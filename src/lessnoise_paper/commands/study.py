@@ -17,6 +17,7 @@ from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
 from lessnoise_paper.experiments.counts import parts
 from lessnoise_paper.experiments.pca import ADDED
 from lessnoise_paper.experiments.uber import SYNTHETIC
+from lessnoise_paper.formulas import plain
 from lessnoise_paper.model import Settings
 from lessnoise_paper.registry import COMPONENTS, COUNTS, TRAINING, TRAINING_ATTACKED
 from lessnoise_paper.sections.wording import verdict_of
@@ -97,7 +98,7 @@ def _print_counts(numbers: Numbers) -> None:
         middle = ("claim", "exact delta", "mean loss, occupied cells", "expected", "the paper", "all cells")
         print_table(f"{numbers['data']}: {setting}", ["mechanism", *middle, "verdict"], rows, left=True)
     console().print("* for one pickup added or removed; all others for one pickup replaced. Seeded, so not private.")
-    console().print(COUNTS.sections[-1].write(numbers).ours)
+    console().print(plain(COUNTS.sections[-1].write(numbers).ours))
 
 
 # Case study II.
@@ -286,4 +287,4 @@ def _print_training(numbers: Numbers) -> None:
         console().print("There are no results yet: train with --rerun.")
     if numbers["membership"]:
         said = sections.learning.membership(numbers)
-        console().print(f"{said.ours} {said.privacy}")
+        console().print(plain(f"{said.ours} {said.privacy}"))

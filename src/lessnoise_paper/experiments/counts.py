@@ -45,11 +45,13 @@ def run(folder: str | None, progress: Progress | None, *, data: str, **options: 
         "counts-losses.svg": pictures.loss_strips_svg(result),
         "counts-densities.svg": pictures.densities_svg(result),
         "counts-equal.svg": pictures.honest_svg(result),
+        "counts-scale.svg": pictures.scale_svg(result),
+        "counts-scale-strict.svg": pictures.scale_svg(result, strict=True),
         "counts-truth.png": pictures.map_png(result, None),
         "counts-maps.png": pictures.maps_png(result, result.paper),
     }
     found |= {map_file("paper", row.key): pictures.map_png(result, row) for row in result.paper}
-    found |= {map_file("strict", row.key): pictures.map_png(result, row, own_scale=True) for row in result.strict[1:]}
+    found |= {map_file("strict", row.key): pictures.map_png(result, row, strict=True) for row in result.strict[1:]}
     found |= {map_file("equal", row.key): pictures.map_png(result, row) for row in result.honest}
     return Result(numbers, found)
 

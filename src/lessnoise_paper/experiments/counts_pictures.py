@@ -9,16 +9,8 @@ import numpy as np
 
 from lessnoise import text
 from lessnoise.report import INK, MORE_COLOURS, blank, png, style, svg
-from lessnoise_paper.experiments.drawing import (
-    SOFT,
-    VERDICT_COLOURS,
-    legend_above,
-    map_pixels,
-    map_png_of,
-    mark,
-    note,
-    rows_of,
-)
+from lessnoise_paper.experiments import drawing
+from lessnoise_paper.experiments.drawing import SOFT, VERDICT_COLOURS, legend_above, mark, note, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,31 +26,48 @@ if TYPE_CHECKING:
 # Maps.
 
 
-def map_png(result: UberResult, row: LossRow | None, *, own_scale: bool = False) -> bytes:
-    """One map, north up: the truth, or a release; colours run from 0 to the highest count."""
-    return map_png_of(*_map(result, row, own_scale))
+def map_png(result: UberResult, row: LossRow | None, *, strict: bool = False) -> bytes:
+    """One map, north up: the truth, or a release; ``strict`` ones have the colours of noise that goes both ways."""
+    return drawing.map_png_of(_shown(result, row), _scale(result, strict), _empty(result), _colours(strict))
 
 
-def _map(result: UberResult, row: LossRow | None, own_scale: bool) -> tuple[Array, Normalize, NDArray[np.bool_]]:
-    from matplotlib.colors import Normalize
-
-    truth = result.city.value
-    values = truth if row is None or row.released is None else row.released
-    highest = max(float(values.max() if own_scale else truth.max()), 1e-300)
-    return values, Normalize(0.0, highest, clip=True), truth == 0
+def scale_svg(result: UberResult, *, strict: bool = False) -> bytes:
+    """The colour scale that all maps of a setting share."""
+    return drawing.scale_svg(_scale(result, strict), cut=True, colours=_colours(strict))
 
 
-def maps_png(result: UberResult, rows: Rows) -> bytes:
-    """The truth and all releases of one setting on one sheet."""
+def _shown(result: UberResult, row: LossRow | None) -> Array:
+    return result.city.value if row is None or row.released is None else row.released
+
+
+def _empty(result: UberResult) -> NDArray[np.bool_]:
+    return np.asarray(result.city.value == 0)
+
+
+def _colours(strict: bool) -> str:
+    return drawing.BOTH_WAYS if strict else drawing.MAP_COLOURS
+
+
+def _scale(result: UberResult, strict: bool) -> Normalize:
+    """Up to the largest true count; at the smallest epsilon up to the largest noise of all maps."""
+    if not strict:
+        return drawing.count_scale(float(result.city.value.max()))
+    return drawing.both_ways(max(float(np.abs(_shown(result, row)).max()) for row in result.strict[1:]))
+
+
+def maps_png(result: UberResult, rows: Rows, *, strict: bool = False) -> bytes:
+    """The truth and all releases of one setting on one sheet, above the scale of their colours."""
     shown: list[LossRow | None] = [None, *rows]
     columns = 4 if len(shown) > 6 else 3
     lines = math.ceil(len(shown) / columns)
+    scale, empty = _scale(result, strict), _empty(result)
     with style():
-        figure = blank(3.1 * columns, 3.75 * lines + 0.1)
+        height = 3.75 * lines + 0.9
+        figure = blank(3.1 * columns, height)
         for place, row in enumerate(shown):
             axes = figure.add_subplot(lines, columns, place + 1)
-            found = _map(result, row, own_scale=False)
-            axes.imshow(map_pixels(*found), interpolation="nearest")
+            values = _shown(result, row)
+            axes.imshow(drawing.map_pixels(values, scale, empty, _colours(strict)), interpolation="nearest")
             axes.set_xticks([])
             axes.set_yticks([])
             for spine in axes.spines.values():
@@ -67,9 +76,11 @@ def maps_png(result: UberResult, rows: Rows) -> bytes:
                 spine.set_linewidth(2.5)
             axes.set_title("The truth" if row is None else row.label, fontsize=11, fontweight="bold", pad=7)
             words = "not private" if row is None else text.privacy(row.verdict).replace("; ", ";\n")
-            axes.set_xlabel(f"{words}\nlargest count {text.number(float(found[0].max()), 3)}", fontsize=8.5)
-        figure.subplots_adjust(left=0.015, right=0.985, top=1.0 - 0.32 / (3.75 * lines), bottom=0.62 / (3.75 * lines))
+            axes.set_xlabel(f"{words}\nlargest count {text.number(float(values.max()), 3)}", fontsize=8.5)
+        figure.subplots_adjust(left=0.015, right=0.985, top=1.0 - 0.32 / height, bottom=1.42 / height)
         figure.subplots_adjust(hspace=0.36, wspace=0.06)
+        bar = figure.add_axes((0.2, 0.5 / height, 0.6, 0.16 / height))
+        drawing.colour_bar(figure, bar, scale, cut=True, colours=_colours(strict))
         return png(figure)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lessnoise import text
 from lessnoise.report import COLOURS, INK, LINES, blank, png, style, svg
+from lessnoise_paper.experiments import drawing
 from lessnoise_paper.experiments.drawing import (
     MAP_COLOURS,
     SOFT,
@@ -24,8 +25,7 @@ from lessnoise_paper.experiments.drawing import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
+    from matplotlib.colors import Normalize
     from numpy.typing import NDArray
 
     from lessnoise_paper.experiments.demo import DemoResult, DemoRow
@@ -40,37 +40,16 @@ def map_png(result: DemoResult, key: str | None = None) -> bytes:
     maximum take that of the highest.
     """
     values = result.counts.value if key is None else result.row(key).released
-    return map_png_of(np.maximum(values, 1.0), _scale(result))
+    return map_png_of(values, _scale(result))
 
 
 def scale_svg(result: DemoResult) -> bytes:
     """The colour scale of the maps."""
-    with style():
-        figure = blank(8.4, 0.8)
-        axes = figure.add_axes((0.05, 0.66, 0.90, 0.28))
-        _colour_bar(figure, axes, result, "horizontal")
-        return svg(figure)
+    return drawing.scale_svg(_scale(result))
 
 
-def _scale(result: DemoResult) -> LogNorm:
-    from matplotlib.colors import LogNorm
-
-    return LogNorm(1.0, max(float(result.counts.value.max()), 10.0), clip=True)
-
-
-def _colour_bar(figure: Figure, axes: Axes, result: DemoResult, orientation: Any) -> None:  # noqa: ANN401
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.ticker import FuncFormatter
-
-    norm = _scale(result)
-    bar = figure.colorbar(ScalarMappable(norm, MAP_COLOURS), cax=axes, orientation=orientation)
-    ticks = [float(tick) for tick in (1, 10, 100, 1000, 10_000, 100_000) if tick <= float(norm.vmax or 1.0)]
-    bar.set_ticks(ticks)
-    bar.ax.minorticks_off()
-    bar.formatter = FuncFormatter(lambda value, _: "1 or less" if value == 1.0 else f"{value:,.0f}")
-    bar.update_ticks()
-    bar.set_label("pickups per cell (logarithmic)")
-    bar.outline.set_visible(False)
+def _scale(result: DemoResult) -> Normalize:
+    return drawing.count_scale(float(result.counts.value.max()))
 
 
 # Curves.
@@ -248,7 +227,7 @@ def headline_figure(result: DemoResult, key: str = "least-noise") -> bytes:
             _map(axes, values, result)
             _titles(axes, title, subtitle)
         bar = figure.add_axes((0.045, 0.105, 0.54, 0.028))
-        _colour_bar(figure, bar, result, "horizontal")
+        drawing.colour_bar(figure, bar, _scale(result))
         bar.tick_params(labelsize=13)
         bar.xaxis.label.set_fontsize(13)
         axes = figure.add_axes((0.690, 0.345, 0.302, side - 0.180))

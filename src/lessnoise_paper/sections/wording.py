@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any
 from lessnoise import text
 from lessnoise.audit import percent as down_percent
 from lessnoise.guarantees import Bracket, Guarantee, Verdict
-from lessnoise.report import colour, count_word, html_table, prose
+from lessnoise.report import colour, count_word
+from lessnoise_paper.formulas import typeset
 from lessnoise_paper.model import Fact, Picture, Words
+from lessnoise_paper.tables import html_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from lessnoise_paper.model import Numbers
 
-_LONG = 24  # characters beyond which a cell may break its line
 _CHIPS = {"holds": "holds", "fails": "fails", "refuted": "fails"}
 
 
@@ -199,26 +200,20 @@ def _cells(line: str) -> list[str]:
 
 def rows_table(head: Sequence[str], rows: Iterable[tuple[str, str | None, Sequence[str]]], label: str) -> str:
     """A table of (name, colour, cells); cells are text or verdicts. Columns without any content are left out."""
-    lines = []
     rows = list(rows)
-    filled = [any(cells[i] for _, _, cells in rows) for i in range(len(head) - 1)]
-    for name, dot, row in rows:
-        mark = "" if dot is None else f'<span class="dot" style="background:{colour(dot)}"></span>'
-        cells = "".join(map(_cell, itertools.compress(row, filled)))
-        lines.append(f'<tr><th scope="row">{mark}{prose(name)}</th>{cells}</tr>')
-    return html_table((head[0], *itertools.compress(head[1:], filled)), lines, label)
+    filled = [True, *(any(cells[place] for _, _, cells in rows) for place in range(len(head) - 1))]
+    lines = [itertools.compress((_named(name, dot), *cells), filled) for name, dot, cells in rows]
+    return html_table(list(itertools.compress(head, filled)), map(tuple, lines), label)
+
+
+def _named(name: str, dot: str | None) -> str:
+    """The name of a row, with a dot in the colour that it has in the pictures."""
+    return name if dot is None else f'<span class="dot" style="background:{colour(dot)}"></span>{typeset(name)}'
 
 
 def titled(title: str, content: str) -> str:
     """A table under a short title."""
     return f'<p class="over"><strong>{escape(title)}</strong></p>\n{content}'
-
-
-def _cell(content: str) -> str:
-    if content.startswith("<span class="):
-        return f"<td>{content}</td>"
-    opening = '<td class="wide">' if len(content) > _LONG else "<td>"
-    return f"{opening}{prose(content)}</td>"
 
 
 def claimed_list(rows: Sequence[Numbers]) -> str:
