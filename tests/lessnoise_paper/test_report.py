@@ -1,6 +1,7 @@
 """The computations of the report at small settings: their numbers by other routes, and the page that shows them."""
 
 import hashlib
+import io
 import json
 import math
 import platform
@@ -9,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 import lessnoise as ln
 from lessnoise import text
@@ -18,10 +20,13 @@ from lessnoise_paper import Settings, registry, reproduce
 from lessnoise_paper import sections as words
 from lessnoise_paper.experiments.common import COUNT_QUERY
 from lessnoise_paper.experiments.drawing import VERDICT_COLOURS
+from lessnoise_paper.model import Outcome, Page
+from lessnoise_paper.render import PAPER_FULL, PAPER_PAGE, page_html
 from lessnoise_paper.sections import wording
 from tests.helpers import browser, oracles
 from tests.helpers.colours import contrast
 from tests.helpers.outline import Outline
+from tests.helpers.screens import assert_fits
 
 pytestmark = pytest.mark.filterwarnings("ignore::lessnoise.ClaimWarning")
 
@@ -120,7 +125,17 @@ def test_no_picture_is_made_for_nothing(made):
             if section.experiment == name
             for picture in section.write(made(name).numbers).pictures
         }
-        assert shown == set(made(name).files)
+        assert shown | {f"{file[:-4]}.png" for file in shown} == set(made(name).files)
+
+
+@pytest.mark.slow
+def test_every_drawing_has_a_twin_of_pixels(made):
+    for name in ("table-1", "angle", "attacks"):
+        files = made(name).files
+        for file in [file for file in files if file.endswith(".svg")]:
+            high, wide = imread(io.BytesIO(files[file[:-4] + ".png"])).shape[:2]
+            across, up = map(float, re.search(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', files[file]).groups())
+            assert (wide, high) == pytest.approx((150 / 72 * across, 150 / 72 * up), abs=1.5)
 
 
 # Numbers by other routes.
@@ -489,8 +504,20 @@ def test_the_page_is_well_formed_and_every_id_is_its_own(page):
     assert outline.open == []
     ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    wanted = {a["href"][1:] for a in outline.all("a")}
+    wanted = {a["href"][1:] for a in outline.all("a") if a["href"].startswith("#")}
     assert wanted <= set(ids), "every link of the contents leads somewhere"
+
+
+@pytest.mark.slow
+def test_links_lead_to_the_paper_and_to_files_beside_the_page(page, run):
+    links = {a["href"] for a in Outline(page).all("a") if not a["href"].startswith("#")}
+    assert {link for link in links if link.startswith("https:")} == {PAPER_PAGE, PAPER_FULL}
+    beside = {link for link in links if not link.startswith("https:")}
+    assert all((run.out / link).is_file() for link in beside)
+    assert {f"data/{section.experiment}.json" for section in run.sections} | {"manifest.json"} <= beside
+    drawings = {f"figures/{path.name}" for path in (run.out / "figures").glob("*.svg")}
+    assert len(drawings & beside) > 15
+    assert all(link[:-4] + ".png" in beside for link in drawings & beside)
 
 
 @pytest.mark.slow
@@ -499,8 +526,9 @@ def test_the_page_needs_nothing_from_elsewhere(page):
     assert not outline.all("link")
     assert not [a for a in outline.all("script") if "src" in a]
     for _, attributes in outline.tags:
-        for name in ("src", "href", "xlink:href", "action"):
+        for name in ("src", "xlink:href", "action"):
             assert str(attributes.get(name, "#")).startswith(("#", "data:"))
+    assert {tag for tag, attributes in outline.tags if "href" in attributes} == {"a"}, "links wait for a click"
     assert "@import" not in page
     assert not re.search(r"url\((?!#|.?data:)", page)
 
@@ -556,33 +584,14 @@ def test_the_manifest_describes_every_file(run):
     assert {path.split(".")[-1] for path in there} == {"html", "json", "svg", "png", "csv"}
 
 
-WIDER_THAN_THE_SCREEN = """(() => {
-  const wide = document.documentElement.clientWidth;
-  const scrolls = e => e && e !== document.body
-    && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
-  return [...document.querySelectorAll("body *")]
-    .filter(e => e.getBoundingClientRect().right > wide + 1 && !scrolls(e.parentElement))
-    .map(e => e.tagName + "." + e.className).slice(0, 5);
-})()"""
-
-
-CUT_TABLES = """[...document.querySelectorAll(".scroll")]
-    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.getAttribute("aria-label"))"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
 def test_a_browser_shows_the_page_without_complaints_on_any_screen(run):
     with browser.browser() as tab:
-        for width, scheme, paper in ((1200, "light", "rgb(255, 255, 255)"), (390, "dark", "rgb(31, 31, 31)")):
-            tab.resize(width, 900)
+        white, dark = "rgb(255, 255, 255)", "rgb(31, 31, 31)"
+        for width, scheme, paper in ((1400, "light", white), (1200, "light", white), (390, "dark", dark)):
             tab.scheme(scheme)
-            tab.open((run.out / "index.html").as_uri())
-            assert tab.run("innerWidth") == width
-            assert tab.run(WIDER_THAN_THE_SCREEN) == []
-            assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-            if width >= 1200:
-                assert tab.run(CUT_TABLES) == [], "tables fit a desk"
+            assert_fits(tab, (run.out / "index.html").as_uri(), [width])
             drawn = "getComputedStyle(document.querySelector('.card svg path[style*=\\'--c-ffffff\\']')).fill"
             assert tab.run(drawn) == paper, "pictures follow the page"
         assert tab.complaints == []
@@ -604,3 +613,38 @@ def test_the_page_works_by_keyboard_and_keeps_its_explorer(run):
         assert abs(tab.run("document.querySelector('#fig-4').getBoundingClientRect().top")) < 200
         assert tab.run("document.querySelectorAll('section.lnx').length") == 1
         assert tab.complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
+def test_pages_of_single_studies_fit_a_phone_and_a_desk(made, tmp_path):
+    with browser.browser() as tab:
+        for selection in (registry.DEMO, registry.COUNTS, registry.COMPONENTS, registry.TRAINING_ATTACKED):
+            name = selection.sections[0].experiment
+            numbers = json.loads(json.dumps(made(name).numbers))
+            outcomes = {name: Outcome(name, "made", 1.0, numbers=numbers)}
+            shown = Page(selection, Settings(), outcomes, made(name).files.__getitem__, "numbers.json")
+            file = tmp_path / f"{name}.html"
+            file.write_text(page_html(shown), encoding="utf-8")
+            assert_fits(tab, file.as_uri())
+        assert tab.complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
+def test_a_browser_typesets_formulas_and_finds_values_under_the_pointer(run):
+    with browser.browser() as tab:
+        tab.resize(1400, 900)
+        tab.open((run.out / "index.html").as_uri())
+        index = "document.querySelector('#table-1 msub > :nth-child(2)')"
+        assert tab.run(f"{index}.getBoundingClientRect().top > {index}.previousSibling.getBoundingClientRect().top")
+        found = tab.run(
+            """(() => {
+              const spot = document.querySelector('#table-1 .value');
+              spot.scrollIntoView({block: 'center'});
+              const box = spot.getBoundingClientRect();
+              const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+              return top.querySelector('title').textContent;
+            })()"""
+        )
+        assert re.fullmatch(r"(classic Gaussian|analytic Gaussian|MVG|R1SMG): expected loss [\d.,e]+", found)

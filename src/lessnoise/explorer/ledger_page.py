@@ -109,7 +109,7 @@ def _planned(ledger: Ledger, asked: Mapping[str, Sequence[str]]) -> str:
         f'<label for="lnx-mechanism">mechanism</label><select id="lnx-mechanism" name="mechanism">{options}</select>'
     )
     form = (
-        f'<form class="lnx-controls" method="get" action="/"><div class="lnx-field">{choice}</select></div>{boxes}'
+        f'<form class="lnx-controls" method="get" action="/"><div class="lnx-field">{choice}</div>{boxes}'
         '<button type="submit">Compute</button></form>\n'
     )
     if not asked:

@@ -109,8 +109,7 @@ class Drawing(bytes):
 
     def png(self) -> bytes:
         """The same picture as PNG."""
-        with style():
-            return png(self.figure, _FINE)
+        return png(self.figure, _FINE)
 
 
 def svg(figure: Figure) -> Drawing:
@@ -128,7 +127,7 @@ def png(figure: Figure, dots: int = 100) -> bytes:
 
 def _saved(figure: Figure, **options: Any) -> bytes:  # noqa: ANN401
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
+    with style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks becomes a box
         figure.savefig(buffer, **options)
     return buffer.getvalue()

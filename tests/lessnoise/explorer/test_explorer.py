@@ -564,7 +564,7 @@ def test_a_curve_can_be_hidden(page):
 @pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 390, 1200])
+@pytest.mark.parametrize("width", [320, 390, 1400])
 def test_nothing_overflows_and_all_text_has_contrast(page, scheme, width):
     page.resize(width, 900)
     page.scheme(scheme)
