@@ -16,7 +16,7 @@ from lessnoise.report import prose
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MARKED = re.compile(r"\$([^$\n]+)\$|(?<![\w/.-])([A-Za-z]_[A-Za-z0-9])(?![\w/.])")
+_MARKED = re.compile(r"\$([^$\n]+)\$|(?<![\w/.-])([A-Za-z]_[A-Za-z0-9])(?![\w/]|\.\w)")
 _TOKEN = re.compile(r"\s*(\d+(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?|[^\W\d_]+'*|[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|[<>]=|\S)")
 _MINUS, _ASTERISK, _PRIME = "\N{MINUS SIGN}", "\N{ASTERISK OPERATOR}", "\N{PRIME}"
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", f"0123456789{_MINUS}")

@@ -66,8 +66,8 @@ def _introduction(shown: Page) -> str:
 
 def _links(shown: Page) -> str:
     """Where the paper is, and what lies beside this page."""
-    beside = [(name, name) for name in (shown.manifest,) if name]
-    links = [("The paper", PAPER_PAGE), ("its full version on arXiv", PAPER_FULL), *beside]
+    beside = [("how this page was made", shown.manifest)] if shown.manifest else []
+    links = [("The paper (USENIX Security 2024)", PAPER_PAGE), ("its full version (arXiv)", PAPER_FULL), *beside]
     return '<p class="links">' + " · ".join(_to(address, words) for words, address in links) + "</p>"
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -47,11 +46,12 @@ def with_values(image: str, figure: Figure) -> str:
     height = figure.get_figheight() * _INCH
     rows: dict[int, str] = {}
     shapes = []
+    entries = _entries(figure)
     for axes in _panels(figure):
         if not axes.axison or hasattr(axes, "get_zlim"):
             continue
         rows = _rows(axes) or rows
-        for spot in _spots(axes, rows if axes.yaxis_inverted() else {}):
+        for spot in _spots(axes, rows if axes.yaxis_inverted() else {}, entries):
             x, y = scale * spot.x, height - scale * spot.y
             shapes.append(_shape(x, y, spot, scale))
     return image.replace("</svg>", "".join(shapes) + "</svg>") if shapes else image
@@ -83,7 +83,19 @@ def _rows(axes: Axes) -> dict[int, str]:
     return {round(place): label for place, label in zip(axes.get_yticks(), labels, strict=False) if label}
 
 
-def _spots(axes: Axes, rows: dict[int, str]) -> Iterator[_Spot]:
+def _entries(figure: Figure) -> dict[str, str]:
+    """What legends of axes call the lines, up to a colon, by the lines' own labels."""
+    found = {}
+    for axes in figure.axes:
+        labels = axes.get_legend_handles_labels()[1]
+        legend = axes.get_legend()
+        shown = [] if legend is None else [entry.get_text().split(":")[0] for entry in legend.get_texts()]
+        if len(shown) == len(labels):
+            found |= dict(zip(labels, shown, strict=True))
+    return found
+
+
+def _spots(axes: Axes, rows: dict[int, str], entries: dict[str, str]) -> Iterator[_Spot]:
     from matplotlib.container import BarContainer, ErrorbarContainer
 
     names = {}
@@ -95,7 +107,8 @@ def _spots(axes: Axes, rows: dict[int, str]) -> Iterator[_Spot]:
             names[container.lines[0]] = str(container.get_label())
     for line in axes.lines:
         if line.get_transform() == axes.transData and line.get_visible():
-            yield from _points(axes, line, names.get(line, str(line.get_label())), rows)
+            name = names.get(line, str(line.get_label()))
+            yield from _points(axes, line, entries.get(name, name), rows)
 
 
 def _points(axes: Axes, line: Line2D, name: str, rows: dict[int, str]) -> Iterator[_Spot]:
@@ -113,7 +126,7 @@ def _points(axes: Axes, line: Line2D, name: str, rows: dict[int, str]) -> Iterat
         if rows:
             yield _Spot(across, up, _of_row(axes, rows, round(y), x))
         else:
-            yield _Spot(across, up, f"{_start(name)}{_value(axes.xaxis, x)}, {_value(axes.yaxis, y)}")
+            yield _Spot(across, up, f"{_start(name)}{_value(axes, 0, x)}, {_value(axes, 1, y)}")
 
 
 def _bars(axes: Axes, bars: BarContainer, rows: dict[int, str]) -> Iterator[_Spot]:
@@ -123,10 +136,10 @@ def _bars(axes: Axes, bars: BarContainer, rows: dict[int, str]) -> Iterator[_Spo
         if bars.orientation == "horizontal":
             end = bar.get_x() + bar.get_width()
             middle = bar.get_y() + bar.get_height() / 2
-            words = _of_row(axes, rows, round(middle), end) if rows else _value(axes.xaxis, end)
+            words = _of_row(axes, rows, round(middle), end) if rows else _value(axes, 0, end)
         elif bar.get_height() > 0.0:
             ends = " to ".join(text.number(end) for end in (bar.get_x(), bar.get_x() + bar.get_width()))
-            words = f"{_start(str(bars.get_label()))}{ends}: {_value(axes.yaxis, bar.get_height())}"
+            words = f"{_start(str(bars.get_label()))}{ends}: {_value(axes, 1, bar.get_height())}"
         if words and _inside(axes, (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2):
             yield _Spot((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, words, (box.width / 2, box.height / 2))
 
@@ -137,16 +150,22 @@ def _inside(axes: Axes, across: float, up: float) -> bool:
 
 
 def _of_row(axes: Axes, rows: dict[int, str], row: int, value: float) -> str:
-    return f"{_start(rows.get(row, ''))}{_value(axes.xaxis, value)}"
+    return f"{_start(rows.get(row, ''))}{_value(axes, 0, value)}"
 
 
 def _start(name: str) -> str:
     return "" if not name or name.startswith("_") else f"{name}: "
 
 
-def _value(axis: Axis, value: float) -> str:
-    """A value with the name of its axis, without what stands there in brackets; a share in percent if the axis is."""
-    name = axis.get_label_text().split(" (")[0].replace("\n", " ")
+def _value(axes: Axes, across: int, value: float) -> str:
+    """A value with the name of its axis, without what stands there in brackets; a share in percent if the axis is.
+
+    ``across`` is 0 for a place along the axes and 1 for one upwards. Axes without a name share that of others.
+    """
+    axis = (axes.xaxis, axes.yaxis)[across]
+    shared = (axes.get_shared_x_axes, axes.get_shared_y_axes)[across]().get_siblings(axes)
+    names = [(other.get_xlabel, other.get_ylabel)[across]() for other in (axes, *shared)]
+    name = next(filter(None, names), "").split(" (")[0].replace("\n", " ")
     percent = axis.get_major_formatter()(0.5, 0).endswith("%")
     shown = f"{text.number(100.0 * value)}%" if percent else text.number(value)
     return f"{name} {shown}".strip()

@@ -30,8 +30,8 @@ def document(title: str, body: str, css: str = "") -> str:
 
 
 def prose(words: str) -> str:
-    """Escaped text whose (epsilon, delta) pairs and exponents stay on one line."""
-    pattern = r"\([\d.e-]+, [\d.e-]+\)|\d[\d.]*e-\d+"
+    """Escaped text whose (epsilon, delta) pairs, exponents and equations with a letter stay on one line."""
+    pattern = r"\([\d.e-]+, [\d.e-]+\)|\b(?:[εδM]|epsilon|delta) = [\d.,e-]*\d|\d[\d.]*e-\d+"
     return re.sub(pattern, r'<span class="whole">\g<0></span>', escape(words, quote=False))
 
 

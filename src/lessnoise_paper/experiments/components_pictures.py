@@ -11,7 +11,7 @@ from lessnoise import text
 from lessnoise.errors import InvalidInput
 from lessnoise.report import GRID, INK, LINES, MORE_COLOURS, blank, style
 from lessnoise_paper.experiments.components_result import PARTS, PcaStudy
-from lessnoise_paper.experiments.drawing import legend_below, note, quiet_axes
+from lessnoise_paper.experiments.drawing import BOTH_WAYS, legend_below, note, quiet_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +152,7 @@ def scree_figure(figure: Figure, study: PcaStudy) -> tuple[str, Any]:
     return f". Least noise {_at_the_right_end(study)}: what stands out", None
 
 
-@_drawn(4.3, above=0.98)
+@_drawn(4.9, 0.13, above=0.98)
 def components_figure(figure: Figure, study: PcaStudy) -> tuple[str, Any]:
     """The first components as pictures; for tables of pictures."""
     if study.image is None or study.directions is None:
@@ -165,13 +165,27 @@ def components_figure(figure: Figure, study: PcaStudy) -> tuple[str, Any]:
         for place, axes in enumerate(line):
             picture = vectors[place] * np.sign(vectors[place] @ study.directions[place] or 1.0)
             limit = float(np.abs(picture).max())
-            axes.imshow(picture.reshape(study.image), cmap="RdBu_r", vmin=-limit, vmax=limit)
+            axes.imshow(picture.reshape(study.image), cmap=BOTH_WAYS, vmin=-limit, vmax=limit)
             axes.set_xticks([])
             axes.set_yticks([])
             if number == 0:
                 axes.set_title(f"{place + 1}", fontsize=9)
         line[0].set_ylabel(title, fontsize=9)
+    _sign_bar(figure)
     return f". First components {_at_the_right_end(study)}", None
+
+
+def _sign_bar(figure: Figure) -> None:
+    """The colours of all pictures of components, whose scales end at their own largest entries."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    place = figure.add_axes((0.3, 0.1, 0.4, 0.025))
+    place.set_in_layout(False)
+    bar = figure.colorbar(ScalarMappable(Normalize(-1.0, 1.0), BOTH_WAYS), cax=place, orientation="horizontal")
+    bar.set_ticks([-1.0, 0.0, 1.0], labels=["-largest", "0", "largest"], fontsize=9)
+    bar.set_label("entry of the component; each picture goes up to its own largest entry", fontsize=9)
+    bar.outline.set_visible(False)
 
 
 FIGURES: dict[str, Callable[[Values], Figure]] = {

@@ -99,7 +99,7 @@ def loss_strips_svg(result: UberResult) -> bytes:
         words = [f"epsilon = {text.number(row.verdict.claimed.epsilon)}, {row.verdict.word}" for row in rows]
         rows_of(axes, [f"{row.label}\n{said}" for row, said in zip(rows, words, strict=True)], size=8.5)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlabel(f"loss of one release over the {result.occupied} occupied cells (logarithmic)")
+        axes.set_xlabel(f"loss of one release over the {result.occupied:,} occupied cells (logarithmic)")
         legend_above(
             figure,
             mark("repetitions", linewidth=7, alpha=0.7),
@@ -192,4 +192,4 @@ def _bars(axes: Axes, rows: Rows, occupied: int) -> None:
     axes.bar_label(bars, notes, padding=4, fontsize=8.5)
     rows_of(axes, [row.label for row in rows], size=9)
     axes.set_xlim(min(means) / 8.0, max(means) * (30.0 if max(means) < 1e6 else 3e4))
-    axes.set_xlabel(f"expected loss over the {occupied} occupied cells (logarithmic)", fontsize=9)
+    axes.set_xlabel(f"expected loss over the {occupied:,} occupied cells (logarithmic)", fontsize=9)

@@ -56,6 +56,16 @@ def test_shares_are_in_percent_and_what_lies_outside_is_left_out(axes):
     assert [words for _, _, words in spots(svg(axes.figure))] == ["0, accuracy 10%", "1, accuracy 97.3%"]
 
 
+def test_axes_share_names_and_legends_give_them():
+    figure = blank(4.0, 3.0)
+    above, below = figure.subplots(2, 1, sharex=True)
+    for axes in (above, below):
+        axes.plot([1.0], [0.5], "o", label="key")
+    below.set(xlabel="epoch", ylabel="accuracy")
+    below.legend(*below.get_legend_handles_labels()[:1], ["DP-SGD: (1, 1e-5)-DP"])
+    assert [words for _, _, words in spots(svg(figure))] == ["DP-SGD: epoch 1, 0.5", "DP-SGD: epoch 1, accuracy 0.5"]
+
+
 def test_clouds_and_sketches_are_silent_and_dense_lines_thinned(axes):
     axes.plot(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001))
     axes.plot(np.linspace(0, 1, 1001), np.zeros(1001), ".")
