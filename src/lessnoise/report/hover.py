@@ -85,7 +85,7 @@ def _rows(axes: Axes) -> dict[int, str]:
 
 def _entries(figure: Figure) -> dict[str, str]:
     """What legends of axes call the lines, up to a colon, by the lines' own labels."""
-    found = {}
+    found: dict[str, str] = {}
     for axes in figure.axes:
         labels = axes.get_legend_handles_labels()[1]
         legend = axes.get_legend()

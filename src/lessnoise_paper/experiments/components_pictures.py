@@ -171,16 +171,16 @@ def components_figure(figure: Figure, study: PcaStudy) -> tuple[str, Any]:
             if number == 0:
                 axes.set_title(f"{place + 1}", fontsize=9)
         line[0].set_ylabel(title, fontsize=9)
-    _sign_bar(figure)
+    _sign_bar(figure, panels[-1][0])
     return f". First components {_at_the_right_end(study)}", None
 
 
-def _sign_bar(figure: Figure) -> None:
+def _sign_bar(figure: Figure, panel: Any) -> None:  # noqa: ANN401
     """The colours of all pictures of components, whose scales end at their own largest entries."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    place = figure.add_axes((0.3, 0.1, 0.4, 0.025))
+    place = panel.inset_axes((0.3, 0.1, 0.4, 0.025), transform=figure.transFigure)
     place.set_in_layout(False)
     bar = figure.colorbar(ScalarMappable(Normalize(-1.0, 1.0), BOTH_WAYS), cax=place, orientation="horizontal")
     bar.set_ticks([-1.0, 0.0, 1.0], labels=["-largest", "0", "largest"], fontsize=9)
