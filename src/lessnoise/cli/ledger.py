@@ -13,7 +13,16 @@ from rich.table import Table
 
 from lessnoise.cli.entry import collected_warnings, reporting
 from lessnoise.cli.explore import serve_until_interrupted
-from lessnoise.cli.options import AsJson, Force, FromPlan, MechanismName, NeighboursOption, Partition, takes_request
+from lessnoise.cli.options import (
+    AsJson,
+    Force,
+    FromPlan,
+    MechanismUnlessPlanned,
+    NeighboursOption,
+    Partition,
+    planned_noise,
+    takes_request,
+)
 from lessnoise.cli.output import console, left_words, literal, new_table, print_facts, print_json, tell
 from lessnoise.cli.schedule import read_plan
 from lessnoise.composition import compose
@@ -153,11 +162,11 @@ def show(
 
 
 @ledger.command()
-@takes_request("neighbours")
+@takes_request("neighbours", optional=True)
 def spend(
     path: LedgerPlace,
-    mechanism: MechanismName,
-    request: Callable[..., Request],
+    request: Callable[..., Request] | None,
+    mechanism: MechanismUnlessPlanned = None,
     count: Annotated[int, typer.Option(help="Number of such releases, recorded together.")] = 1,
     rate: Annotated[
         float, typer.Option(help="Each release sees a random (Poisson) sample of the individuals with this rate.")
@@ -177,11 +186,22 @@ def spend(
 
     Example: [bold]lessnoise ledger spend city.ledger analytic-gaussian --shape 100 --sensitivity 1 --epsilon 0.1
     --delta 1e-8[/bold]
+
+    With --plan the noise is the planned one, unless a mechanism is named.
     """
+    if (mechanism is None) != (request is None) or (mechanism is None and plan is None):
+        raise InvalidInput(
+            f"mechanism={mechanism}: pass a mechanism with --shape, --sensitivity (or --changes), --epsilon and "
+            "--delta, or only --plan for the noise of a plan."
+        )
     ledger = Ledger.open(path)
-    with collected_warnings():  # and not told: what is recorded is the noise, not its claim
-        built = find_mechanism(mechanism).build(request(neighbours=ledger.budget.neighbours))
     payer = ledger if plan is None else ledger.plan(plan)
+    with collected_warnings():  # and not told: what is recorded is the noise, not its claim
+        if mechanism is not None and request is not None:
+            built = find_mechanism(mechanism).build(request(neighbours=ledger.budget.neighbours))
+        else:
+            assert plan is not None
+            built = planned_noise(payer, plan, None, rate)
     receipt = payer.spend(compose(built).subsample(rate).repeat(count), partition=partition, note=note, key=key)
     with reporting(f"recorded as number {receipt.id} of ledger={ledger.address}"):
         try:
@@ -221,12 +241,13 @@ def verify(
     """
     ledger = Ledger.open(path)
     ledger.verify(*(mark or []))
-    values = {"ledger": ledger.address, "records": ledger.count(), "mark": ledger.mark()}
+    last = ledger.mark()
+    values = {"ledger": ledger.address, "records": int(last.partition(":")[0] or 0), "mark": last}
     kept = f", and so do {len(mark)} marks" if mark else ""
     tell(
         json,
         values,
-        f"{values['records']} records fit together{kept}; the mark to keep: {values['mark'] or 'none yet'}",
+        f"{values['records']} records fit together{kept}; the mark to keep: {last or 'none yet'}",
     )
 
 
@@ -328,7 +349,8 @@ def import_(
     Example with a file: [bold]lessnoise ledger import moved.json new.ledger[/bold]
     """
     made = import_ledger(json_object(source.read_text(encoding="utf-8", errors="replace"), "records"), path, copy=copy)
-    values = {"ledger": made.address, "records": made.count(), "mark": made.mark()}
+    mark = made.mark()
+    values = {"ledger": made.address, "records": int(mark.partition(":")[0] or 0), "mark": mark}
     tell(json, values, f"created {made.address} with {values['records']} records")
 
 

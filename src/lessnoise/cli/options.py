@@ -24,6 +24,9 @@ from lessnoise.release import Signer
 if TYPE_CHECKING:
     import numpy as np
 
+    from lessnoise.ledger import Ledger
+    from lessnoise.mechanism import Mechanism
+
 
 def _one_of(*words: str) -> Callable[[str], list[str]]:
     """For the shell's completion."""
@@ -64,6 +67,14 @@ MechanismName = Annotated[
         show_default=False,
     ),
 ]
+MechanismUnlessPlanned = Annotated[
+    str | None,
+    typer.Argument(
+        help="Name of the mechanism; not needed with --plan, whose noise it is.",
+        autocompletion=_one_of(*CATALOGUE),
+        show_default=False,
+    ),
+]
 MechanismOrBest = Annotated[
     str,
     typer.Option(
@@ -91,7 +102,9 @@ Partition = Annotated[
 FromPlan = Annotated[
     str | None,
     typer.Option(
-        "--plan", metavar="NAME", help="Pay from the plan of this name in the ledger. The release must match the plan."
+        "--plan",
+        metavar="NAME",
+        help="Pay from the plan of this name in the ledger, with its noise. Noise that is stated must match the plan.",
     ),
 ]
 UnsafeSeed = Annotated[
@@ -117,6 +130,11 @@ def ledger_files(ledger: str | None) -> dict[str, Path]:
     """What an output must not replace: the ledger's file, and what is kept beside it while somebody writes."""
     endings = () if ledger is None or is_on_server(ledger) else ("", "-journal", "-wal", "-shm")
     return {f"ledger{ending}": Path(f"{ledger}{ending}") for ending in endings}
+
+
+def planned_noise(ledger: Ledger, plan: str, shape: tuple[int, ...] | None, rate: float = 1.0) -> Mechanism:
+    """The noise that a plan of a ledger has for this shape."""
+    return next(one for one in ledger.plans() if one.name == plan).mechanism_for(shape, rate=rate)
 
 
 def parse_shape(text: str, name: str = "shape") -> tuple[int, ...]:
@@ -203,7 +221,7 @@ def takes_request(*known: str, optional: bool = False) -> Callable[[Callable[...
 
     The command is called with the request itself. Fields that are ``known`` from elsewhere, such as the shape of an
     array, are no options: the command is called with a function from their values to the request. If the request is
-    ``optional``, it is None unless one of its options is given.
+    ``optional``, it or the function is None unless one of its options is given.
     """
     offered = {name: option for name, option in _REQUEST_OPTIONS.items() if name not in known}
     defaults = {name: _DEFAULTS.get(name, None if optional else inspect.Parameter.empty) for name in offered}
@@ -224,7 +242,7 @@ def takes_request(*known: str, optional: bool = False) -> Callable[[Callable[...
             options = {name: given.pop(name) for name in offered}
             make = functools.partial(_request, options)
             asked = not optional or options != defaults
-            command(**given, request=make if known else make() if asked else None)
+            command(**given, request=None if not asked else make if known else make())
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -240,9 +258,8 @@ def _request(options: dict[str, Any], **known: Any) -> Request:  # noqa: ANN401
     stated = ("sensitivity",) if given.get("changes") is not None else ()
     missing = [name for name, value in given.items() if value is None and name not in (*_DEFAULTS, *stated)]
     if missing:
-        raise InvalidInput(
-            f"{missing[0]}=None: pass all of --shape, --sensitivity (or --changes), --epsilon and --delta, or none."
-        )
+        wanted = ("--shape, " if "shape" in options else "") + "--sensitivity (or --changes), --epsilon and --delta"
+        raise InvalidInput(f"{missing[0]}=None: pass all of {wanted}, or none.")
     if isinstance(given["shape"], str):
         given["shape"] = parse_shape(given["shape"])
     return Request(**given)

@@ -21,6 +21,7 @@ from lessnoise.cli.options import (
     SignWith,
     UnsafeSeed,
     ledger_files,
+    planned_noise,
     seeded,
     signer_of,
     takes_request,
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from lessnoise.release import Certificate
 
 
-@takes_request("shape", "integer")
+@takes_request("shape", "integer", optional=True)
 def release(
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="Array to release.", show_default=False)],
     target: Annotated[Path, typer.Argument(metavar="OUT.npy", help="Where to write the noisy array.")],
-    request: Callable[..., Request],
+    request: Callable[..., Request] | None,
     mechanism: MechanismOrBest = "best",
     ledger: LedgerOption = None,
     plan: FromPlan = None,
@@ -65,6 +66,8 @@ def release(
     The certificate says which noise was added and what it guarantees. Both files are written, or none.
 
     Example: [bold]lessnoise release counts.npy noisy.npy --sensitivity 1 --epsilon 0.5 --delta 1e-7[/bold]
+
+    With --plan the noise is the planned one, and nothing about it needs to be said.
     """
     rng, signer = seeded(seed), signer_of(sign)
     proof = target.with_name(target.name + ".bound.json")
@@ -73,6 +76,11 @@ def release(
     check_apart((target, certificate_path(target)), {"input": source, **ledger_files(ledger)})
     if plan is not None and ledger is None:
         raise InvalidInput(f"plan={shown(plan)} needs a ledger that holds it: pass --ledger.")
+    if request is None and plan is None:
+        raise InvalidInput(
+            "epsilon=None: pass --epsilon, --delta and --sensitivity (or --changes), or --ledger and --plan for the "
+            "noise of a plan."
+        )
     budget = None if ledger is None else Ledger.open(ledger)
     if budget is not None and plan is not None:
         budget = budget.plan(plan)
@@ -83,7 +91,12 @@ def release(
         progress_bar(quiet=json) as progress,
     ):
         whole = array.dtype.kind in "iu"
-        built = choose_mechanism(mechanism, request(shape=array.shape, integer=whole))
+        if request is not None:
+            built = choose_mechanism(mechanism, request(shape=array.shape, integer=whole))
+        else:
+            assert budget is not None
+            assert plan is not None
+            built = planned_noise(budget, plan, array.shape)
         text = (dumps(built.bound_proof(), indent=2) + "\n").encode() if bound_proof else b""
         certificate, receipt = release_file(
             built,
@@ -105,7 +118,7 @@ def release(
         else:
             console().print(f"wrote {literal(target)} and its certificate")
             print_release(certificate, receipt, budget, warned)
-            if mechanism == BEST and whole and built.changes is None:
+            if request is not None and mechanism == BEST and whole and built.changes is None:
                 print_facts([("hint", _counts_hint(built))])
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from lessnoise.ledger.descriptions import Lookup
     from lessnoise.ledger.tables import PlanRows, Tables
+    from lessnoise.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,27 @@ class Reservation:
     def unused(self) -> int:
         """How many releases of it were not made, be they still to come or cancelled."""
         return sum(item.times - item.used for item in self.items)
+
+    def mechanism_for(self, shape: tuple[int, ...] | None = None, *, rate: float = 1.0) -> Mechanism:
+        """The planned noise of a release of this shape (None: of any), on samples at ``rate``.
+
+        InvalidInput if there is none, or more than one kind.
+
+        >>> import lessnoise as ln
+        >>> daily = ln.laplace(epsilon=0.1, sensitivity=1, shape=3)
+        >>> plan = Reservation("daily", 1.8e9, None, (ReservedItem(ln.compose(daily), 30, 0),))
+        >>> plan.mechanism_for() == plan.mechanism_for((3,)) == daily
+        True
+        """
+        planned = [item.release.parts[0] for item in self.items]
+        found = [part.mechanism for part in planned if part.rate == rate and shape in (None, part.mechanism.shape)]
+        if len(found) != 1:
+            asked = ("any shape" if shape is None else f"shape={shape}") + ("" if rate == 1.0 else f" at rate={rate:g}")
+            raise InvalidInput(
+                f"plan={shown(self.name)} has {len(found) or 'no'} kinds of noise for {asked}; planned is "
+                f"{'; '.join(_words(part) for part in planned)}: say which noise it is."
+            )
+        return found[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

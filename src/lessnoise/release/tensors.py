@@ -33,6 +33,8 @@ def checked_tensor(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
             f"value.dtype={value.dtype}, layout={value.layout} is not a dense tensor of real numbers: pass "
             "value.to_dense(), or its parts."
         )
+    if value.is_floating_point() and value.element_size() < 2:
+        raise InvalidInput(f"value.dtype={value.dtype} cannot be computed with: pass value.float().")
     validation.fitting(value, shape)
     return value.detach()
 

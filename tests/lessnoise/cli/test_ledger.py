@@ -136,7 +136,7 @@ def test_export_and_import(run, tmp_path):
     assert "was not closed" in run("ledger", "import", "open.json", "d.ledger", code=2).output
     run("ledger", "export", "c.ledger", "closed.json", "--close")
     assert "takes no more spends" in run("ledger", "spend", "c.ledger", *GAUSSIAN, code=2).output
-    assert "with 1 records" in run("ledger", "import", "closed.json", "d.ledger").stdout
+    assert "with 3 records" in run("ledger", "import", "closed.json", "d.ledger").stdout
     run("ledger", "spend", "d.ledger", *GAUSSIAN)
     assert "exists already" in run("ledger", "import", "closed.json", "d.ledger", code=2).output
     (tmp_path / "bad.json").write_text("[]")

@@ -32,6 +32,30 @@ def test_a_plan_is_made_written_reserved_and_cancelled(run, tmp_path):
     assert "cancelled already" in run("ledger", "cancel", "c.ledger", "m", code=2).output
 
 
+def test_the_noise_of_a_plan_need_not_be_stated(run, tmp_path):
+    asked = ["--shape", "3", "--changes", "counts", *ASKED[4:]]
+    run("plan", *asked, "--times", "3", "--out", "year.json")
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+    run("ledger", "reserve", "c.ledger", "year.json", "--name", "m")
+    np.save(tmp_path / "a.npy", np.arange(3))
+    np.save(tmp_path / "long.npy", np.arange(4))
+    paid = ["--ledger", "c.ledger", "--plan", "m"]
+    run("release", "a.npy", "b.npy", *paid)
+    certificate = json.loads((tmp_path / "b.npy.certificate.json").read_text())
+    plan = ln.ReleasePlan.from_json((tmp_path / "year.json").read_text())
+    assert certificate["mechanism"] == plan.mechanism.to_dict()
+    run("ledger", "spend", "c.ledger", "--plan", "m", "--count", "2")
+    assert (
+        "plan='m' of ledger=c.ledger has 0 such releases left" in run("release", "a.npy", "d.npy", *paid, code=2).output
+    )
+    assert "has no kinds of noise for shape=(4,)" in run("release", "long.npy", "d.npy", *paid, code=2).output
+    assert "epsilon=None: pass --epsilon" in run("release", "a.npy", "d.npy", "--ledger", "c.ledger", code=2).output
+    assert "delta=None" in run("release", "a.npy", "d.npy", "--epsilon", "1", "--sensitivity", "1", code=2).output
+    for half in (["laplace", "--plan", "m"], ["--shape", "3", "--plan", "m"], []):
+        assert "pass a mechanism with --shape" in run("ledger", "spend", "c.ledger", *half, code=2).output
+    assert not (tmp_path / "d.npy").exists()
+
+
 def test_releases_from_a_plan(run, tmp_path):
     gaussian = ["--mechanism", "analytic-gaussian"]
     run("plan", *ASKED, "--times", "12", *gaussian, "--out", "year.json")
@@ -56,7 +80,7 @@ def test_releases_from_a_plan(run, tmp_path):
     shown = json.loads(run("ledger", "show", "c.ledger", "--json").stdout)
     assert [one["plan"] for one in shown["latest"]] == ["m", "m"]
     assert shown["plans"][0]["items"][0]["used"] == 3
-    assert "2 records fit together" in run("ledger", "verify", "c.ledger", "--mark", first["mark"]).stdout
+    assert "5 records fit together" in run("ledger", "verify", "c.ledger", "--mark", first["mark"]).stdout
     run("ledger", "export", "c.ledger", "c.json", "--close")
     run("ledger", "import", "c.json", "d.ledger")
     assert "m: 9 releases reserved, 3 used" in run("ledger", "show", "d.ledger").stdout

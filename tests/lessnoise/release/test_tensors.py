@@ -55,6 +55,7 @@ def test_a_released_tensor_is_written_and_read(tmp_path):
         (lambda: torch.full((2, 3), torch.nan), r"value\[0, 0\]=nan"),
         (lambda: torch.full((2, 3), 1e30), "exceeds"),
         (lambda: torch.ones(2, 3, device="meta"), "dense tensor"),
+        (lambda: torch.ones(2, 3).to(torch.float8_e4m3fn), "float8_e4m3fn cannot be computed with"),
     ],
 )
 def test_what_cannot_be_released_is_refused(value, says):
