@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MARKED = re.compile(r"\$([^$\n]+)\$|(?<![\w/.-])([A-Za-z]_[A-Za-z0-9])(?![\w/]|\.\w)")
-_TOKEN = re.compile(r"\s*(\d+(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?|[^\W\d_]+'*|[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|[<>]=|\S)")
+_TOKEN = re.compile(r"\s*(\d+(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?(?:e-?\d+)?|[^\W\d_]+'*|[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|[<>]=|\S)")
 _MINUS, _ASTERISK, _PRIME = "\N{MINUS SIGN}", "\N{ASTERISK OPERATOR}", "\N{PRIME}"
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", f"0123456789{_MINUS}")
-_BRACKETS = {"(": ")", "[": "]", "⟨": "⟩", "|": "|"}
+_BRACKETS = {"(": ")", "[": "]", "⟨": "⟩", "|": "|", "‖": "‖"}
 _FUNCTIONS = frozenset({"ln", "log", "exp", "cos", "sin", "max", "min", "sqrt"})
 _SIGNS = {"-": _MINUS, "*": _ASTERISK, ">=": "≥", "<=": "≤"}
 _SPACE = re.compile(r"(?<=[\w)\]⁻²³']) +(?=[\w(√])")  # between two things that are multiplied, say
@@ -96,12 +96,14 @@ def _element(tokens: list[str], place: int, formula: str, *, grouped: bool = Fal
         raise ValueError(f"formula={formula!r} ends too early: something must follow its last sign.")
     token = tokens[place]
     if token in ("sqrt", "√"):
-        inside, place = _element(tokens, place + 1, formula, grouped=True)
+        after = place + 1 + (tokens[place + 1 : place + 2] == ["~"])
+        inside, place = _element(tokens, after, formula, grouped=True)
         return f"<msqrt>{inside}</msqrt>", place
     if token in _BRACKETS:
         elements, place = _until(_BRACKETS[token], tokens, place + 1, formula)
         if not (grouped and token == "("):
-            elements = [_bracket(token), *elements, _bracket(_BRACKETS[token])]
+            inner = [_row(elements)] if elements else []
+            elements = [_bracket(token), *inner, _bracket(_BRACKETS[token])]
         return _row(elements), place
     return _leaf(token), place + 1
 

@@ -116,8 +116,8 @@ def _contents(shown: Page, words: dict[str, Words | None]) -> str:
 def _link(section: Section, missing: bool) -> str:
     opening = '<li class="missing">' if missing else "<li>"
     if section.ours:
-        return f'{opening}<a href="#{section.name}">{escape(section.title)}</a></li>'
-    words = f'<span class="short">{section.place}</span><span class="long"> {escape(section.title)}</span>'
+        return f'{opening}<a href="#{section.name}">{typeset(section.title)}</a></li>'
+    words = f'<span class="short">{section.place}</span><span class="long"> {typeset(section.title)}</span>'
     return f'{opening}<a href="#{section.name}">{words}</a></li>'
 
 
@@ -137,7 +137,7 @@ def _part(title: str, sections: list[Section], shown: Page, words: dict[str, Wor
 
 def _heading(section: Section) -> str:
     place = f'<span class="place">{escape(section.place)}</span>' if section.place else ""
-    return f'<h2 id="{section.name}-title">{place}{escape(section.title)}</h2>'
+    return f'<h2 id="{section.name}-title">{place}{typeset(section.title)}</h2>'
 
 
 def _section(section: Section, words: Words, outcome: Outcome, shown: Page) -> str:

@@ -61,7 +61,6 @@ def figure_5(numbers: Numbers) -> Words:
         "counts",
         "fig-5",
         numbers,
-        published=published,
         losses=published["losses"],
         gaussian=_of(rows, _GAUSSIAN)["losses"],
         where="(of the paper's data, not of this made-up city)" if numbers["synthetic"] else "",

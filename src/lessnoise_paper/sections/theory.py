@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from lessnoise_paper.model import Numbers, Words
 
 _TABLE_1 = {
-    "classic-gaussian": ("C_C = 2 ln(1.25/δ) M/ε²", "unstable"),
-    "analytic-gaussian": ("C_A = (Φ⁻¹(δ)² + ε) M/ε²", "unstable"),
-    "mvg": ("C_M = (5/4 H_r + 1/4 H_{r,1/2}) MN/(2ε)", "unstable"),
-    "r1smg": ("C_R = 2/(ε ψ)", "stable"),
+    "classic-gaussian": ("$C_C = 2 ln(1.25/δ) M/ε²$", "unstable"),
+    "analytic-gaussian": ("$C_A = (Φ⁻¹(δ)² + ε) M/ε²$", "unstable"),
+    "mvg": ("$C_M = (5/4 H_r + 1/4 H_(r,1/2)) MN/(2ε)$", "unstable"),
+    "r1smg": ("$C_R = 2/(ε ψ)$", "stable"),
 }
 """Its constants, and its last column."""
 

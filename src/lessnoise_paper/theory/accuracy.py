@@ -5,7 +5,7 @@ The theorems print each as a lower bound, E >= C D^2. What the sign is worth dif
 
 * C_R, C_C: the loss of the published calibration itself, so an equality. Exact calibration needs less than
   C_C (for epsilon < 1), and far more than C_R (whose privacy claim does not hold).
-* C_A: a *sufficient* noise level, so the sign points the wrong way: E < C_A D^2 for the analytic mechanism.
+* C_A: a *sufficient* noise level, so the sign points the other way: E < C_A D^2 for the analytic mechanism.
 * C_M: a true lower bound for the matrix-variate Gaussian calibrated by its own theorem, though a loose one;
   not for matrix-variate Gaussian noise as such.
 """
