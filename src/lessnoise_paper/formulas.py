@@ -51,8 +51,8 @@ def plain(words: str) -> str:
 def mathml(formula: str) -> str:
     """One formula as an element of a page.
 
-    >>> mathml("sqrt(8/H)")
-    '<math><msqrt><mrow><mn>8</mn><mo>/</mo><mi>H</mi></mrow></msqrt></math>'
+    >>> mathml("sqrt(M - 1)")
+    '<math><msqrt><mrow><mi>M</mi><mo>−</mo><mn>1</mn></mrow></msqrt></math>'
     """
     tokens = list(_single(_TOKEN.findall(_SPACE.sub("~", formula))))
     place, elements = 0, []
@@ -126,6 +126,8 @@ def _leaf(token: str) -> str:
         return f"<mi>{name}{_PRIME * (len(token) - len(name))}</mi>"
     if token == "~":
         return '<mspace width="0.2em"/>'
+    if token == "/":
+        return '<mo lspace="0" rspace="0">/</mo>'
     return f"<mo>{escape(_SIGNS.get(token, token))}</mo>"
 
 

@@ -71,7 +71,7 @@ def _shape(x: float, y: float, spot: _Spot, scale: float) -> str:
         wide, high = (scale * half for half in spot.size)
         place = f'<rect x="{x - wide:.1f}" y="{y - high:.1f}" width="{2 * wide:.1f}" height="{2 * high:.1f}"'
         name = "rect"
-    title = f"<title>{escape(spot.words, quote=False)}</title>"
+    title = f"<title>{escape(spot.words.replace('$', ''), quote=False)}</title>"
     return f'{place} class="value" fill="none" pointer-events="all">{title}</{name}>\n'
 
 

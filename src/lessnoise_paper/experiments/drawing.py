@@ -135,8 +135,8 @@ def map_png_of(
 def scale_svg(scale: Normalize, *, cut: bool = False, colours: str = MAP_COLOURS) -> Drawing:
     """The colour scale of some maps; ``cut`` if they have grey cells."""
     with style():
-        figure = blank(8.4, 0.8)
-        colour_bar(figure, figure.add_axes((0.05, 0.66, 0.90, 0.28)), scale, cut=cut, colours=colours)
+        figure = blank(5.2, 0.75)
+        colour_bar(figure, figure.add_axes((0.08, 0.68, 0.84, 0.26)), scale, cut=cut, colours=colours)
         return svg(figure)
 
 

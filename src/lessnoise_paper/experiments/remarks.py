@@ -218,7 +218,7 @@ def _chain_picture(rows: list[Numbers]) -> bytes:
         figure = blank(8.6, 3.9)
         axes = figure.add_axes((0.09, 0.12, 0.88, 0.82))
         for row, dashes in zip(rows, ("-", (0, (5, 1.5)), (0, (2, 1.5)), (0, (1, 1))), strict=False):
-            words = "equal eigenvalues" if row["spread"] == 0.0 else f"spread e^{row['spread']:g}"
+            words = "equal eigenvalues" if row["spread"] == 0.0 else f"spread $e^{{{row['spread']:g}}}$"
             looks: dict[str, Any] = {"linestyle": dashes, "color": colour, "markersize": 4, "linewidth": 1.8}
             axes.plot(range(len(labels)), row["values"], "o", label=words, **looks)
         axes.set_xticks(range(len(labels)), labels, fontsize=8.5)
