@@ -177,7 +177,8 @@ def _figure(picture: Picture, section: Section, shown: Page) -> str:
         name = re.sub(r"\W", "-", f"{section.name}-{picture.file[:-4]}")
         inside = inline_svg(content, name, alt)
         narrow = " scale" if "-scale" in picture.file else ""
-        region = f'<div class="card{narrow}" role="region" tabindex="0" aria-label="{escape(picture.file[:-4])}, scrolls sideways">'
+        label = escape(f"{picture.file[:-4]}, scrolls sideways")
+        region = f'<div class="card{narrow}" role="region" tabindex="0" aria-label="{label}">'
         return f"<figure>{region}{inside}</div>{caption}</figure>"
     opening = '<figure class="bad">' if picture.failing else "<figure>"
     return f"{opening}{embedded(content, 'png', alt)}{caption}</figure>"

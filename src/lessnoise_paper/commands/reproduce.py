@@ -29,7 +29,8 @@ def reproduce(
         "lessnoise-report"
     ),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Embedded data and fewer repetitions: minutes instead of an hour.")
+        bool,
+        typer.Option("--quick", help="Embedded data and fewer repetitions: one or two minutes instead of several."),
     ] = False,
     data: Annotated[
         Path | None,
