@@ -152,13 +152,13 @@ def test_extreme_numbers_are_answered_soon() -> None:
         described({"kind": "laplace", "scale": 5e-324}, [10**6], 1e300),
     ]
     for case in cases:
-        begun = time.monotonic()
+        begun = time.process_time()
         try:
             low, high = enclosed_delta(case, 3.0, 8)
             assert 0 <= low <= high <= 1
         except NotProved:
             pass
-        assert time.monotonic() - begun < 10
+        assert time.process_time() - begun < 10
 
 
 # Independent routes that held

@@ -325,7 +325,7 @@ def test_malformed_descriptions_are_unreadable(path: tuple[str | int, ...], valu
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "gram", "histogram"])
 def test_hostile_descriptions_end_quickly(kind: str) -> None:
-    rng, start = random.Random(kind), time.monotonic()
+    rng, start = random.Random(kind), time.process_time()
     whatever: list[Any] = [None, 0, -1, 1e308, -1e308, 5e-324, 10**30, "x", [], {}, [[]], [[0, 1]], [1.0] * 9, True]
     fields = ("columns", "bounds", "norm", "box", "rows", "axes")
     deep: Any = []
@@ -339,7 +339,7 @@ def test_hostile_descriptions_end_quickly(kind: str) -> None:
         for relation in RELATIONS:
             case = Case((1,), Fraction(1), relation)
             assert check({**given, "neighbours": relation}, NORMAL, case) != "proved"
-    assert time.monotonic() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_enormous_norms_are_told() -> None:

@@ -191,14 +191,14 @@ def test_a_histogram_is_one_release_with_words_on_what_was_done_to_it() -> None:
 
 
 def test_hostile_tables_end_quickly() -> None:
-    start, given = time.monotonic(), usual()
+    start, given = time.process_time(), usual()
     many = {**given, "releases": [given["releases"][0]] * 10**4}
     assert checked(many).word == "unreadable"
     huge = {"kind": "products", "factors": [{"column": f"c{i}", "bounds": [0, 1], "degree": 2} for i in range(99)]}
     assert checked(changed(given, "query", "measures", 0, to=huge)).word == "unreadable"
     users = {"id": "u", "max_rows": 10**15, "max_rows_per_group": 1}
     assert checked(changed(given, "unit", to=users)).word in ("refuted", "not covered")
-    assert time.monotonic() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_a_file_of_the_answer_may_be_given_instead_of_its_folder(tmp_path: Path) -> None:
