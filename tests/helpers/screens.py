@@ -10,9 +10,8 @@ _STICKS_OUT = """(() => {
     .filter(e => e.getBoundingClientRect().right > wide + 1 && !scrolls(e.parentElement))
     .map(e => e.tagName + "." + e.className).slice(0, 5);
 })()"""
-_CUT = """[...document.querySelectorAll("table, .scroll, .card, math")]
-    .filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline math")
-    .filter(e => e.clientWidth > 0)
+_CUT = """[...document.querySelectorAll("table, .scroll, .card, .lnx-scroll")]
+    .filter(e => e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1)
     .map(e => e.tagName + ": " + (e.getAttribute("aria-label") || e.textContent.slice(0, 40)))"""
 
 

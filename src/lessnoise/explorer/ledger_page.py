@@ -153,11 +153,11 @@ def _history(ledger: Ledger, records: list[Record]) -> str:
     mark = (
         f'<p class="lnx-small">Mark of the last record, to keep elsewhere: {escape(ledger.mark() or "none yet")}</p>\n'
     )
-    return _table(("number", "when", "who", "mechanism", "partition", "note"), rows) + mark
+    return _table(("number", "when", "who", "mechanism", "partition", "note"), rows, "lnx-scroll lnx-words") + mark
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are texts from outside, and shown as such."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], look: str = "lnx-scroll") -> str:
+    """Cells are texts from outside, and shown as such; ``look`` aligns words at the left and numbers at the right."""
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
-    return f'<div class="lnx-scroll"><table>\n<thead><tr>{names}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>\n'
+    return f'<div class="{look}"><table>\n<thead><tr>{names}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>\n'

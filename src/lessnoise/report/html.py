@@ -55,7 +55,7 @@ _CSS = """
   :root { --back: #17181b; --ink: #ececee; --soft: #a9a9b2; --line: #36373d; --panel: #1f2024; --card: #ffffff;
     --good: #7cc4f2; --bad: #ff9c83; --good-back: #12324a; --bad-back: #4a2017; } }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--ink);
+body { margin: 0; background: var(--back); color: var(--ink); overflow-wrap: break-word;
   font: 1.0625rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 header, main, footer { max-width: 74rem; margin: 0 auto; padding: 0 1.25rem; }
 header { padding-top: 3rem; }

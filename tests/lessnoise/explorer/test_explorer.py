@@ -561,6 +561,16 @@ def test_a_curve_can_be_hidden(page):
     assert page.run(count) == 1
 
 
+_CUT_CHOICES = """[...document.querySelectorAll('.lnx select')].filter(choice => {
+  const free = choice.cloneNode(true);  // as wide as its longest entry
+  free.style.cssText = 'position: absolute; width: auto; max-width: none';
+  choice.after(free);
+  const needed = free.offsetWidth;
+  free.remove();
+  return choice.offsetWidth && needed > choice.offsetWidth + 1;
+}).map(choice => choice.textContent)"""
+
+
 @pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -570,6 +580,8 @@ def test_nothing_overflows_and_all_text_has_contrast(page, scheme, width):
     page.scheme(scheme)
     page.run("document.querySelector('.lnx-numbers').open = true; new Promise(done => setTimeout(done, 300))")
     assert page.run("document.documentElement.scrollWidth") <= width
+    if width >= 1200:
+        assert page.run(_CUT_CHOICES) == [], "what can be chosen is shown whole"
     colours = page.run(
         """[...document.querySelectorAll('.lnx *')].filter(e => e.getClientRects().length && [...e.childNodes].some(
           n => n.nodeType === 3 && n.textContent.trim())).map(e => {

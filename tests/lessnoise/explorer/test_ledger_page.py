@@ -13,6 +13,8 @@ import pytest
 import lessnoise as ln
 from lessnoise.explorer import LedgerServer, ledger_page
 from lessnoise.text import down, up
+from tests.helpers.browser import CHROMIUM, browser
+from tests.helpers.screens import assert_fits
 
 GAUSSIAN = ln.analytic_gaussian(epsilon=0.3, delta=1e-8, sensitivity=1, shape=3)
 PLAN = {"mechanism": ["laplace"], "shape": ["3"], "sensitivity": ["1"], "epsilon": ["0.25"], "delta": ["1e-8"]}
@@ -113,3 +115,14 @@ def test_the_server_answers_its_own_page_only(ledger):
             server.shutdown()
             thread.join()
     assert ledger.count() == 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install chromium or google-chrome")
+def test_the_page_fits_a_phone_and_a_desk(ledger, tmp_path):
+    ledger.spend(GAUSSIAN, note="a very long note " * 12, partition="a partition with a long name")
+    file = tmp_path / "ledger.html"
+    file.write_text(ledger_page(ledger, PLAN), encoding="utf-8")
+    with browser() as tab:
+        assert_fits(tab, file.as_uri())
+        assert tab.complaints == []
