@@ -48,7 +48,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("fig-6", "Principal components", "Figure 6", "pca", sections.pca.figure_6),
     Section("fig-7", "Training on MNIST", "Figure 7", "learning", sections.learning.figure_7),
     Section("fig-8", "Training on CIFAR-10", "Figure 8", "learning", sections.learning.figure_8),
-    Section("appendix-a", "The inequalities behind C_M", "Appendix A", "mvg-chain", sections.remarks.appendix_a),
+    Section("appendix-a", "The bound on MVG and its proof", "Appendix A", "mvg-chain", sections.remarks.appendix_a),
     Section("fig-9", "Expected loss against M", "Figure 9", "loss-against-dimension", sections.theory.figure_9),
     Section("fig-10", "Counts, all at the smallest epsilon", "Figure 10", "counts", sections.counts.figure_10),
     Section("fig-11", "Components, all at the smallest epsilon", "Figure 11", "pca", sections.pca.figure_11),

@@ -46,7 +46,7 @@ def sides_of_triangles(draws: int, rng: np.random.Generator) -> Numbers:
 def circumcircles_picture(numbers: Numbers) -> bytes:
     """Circumcircles for an acute and an obtuse angle, and the outputs for which the proof holds."""
     with style():
-        figure = blank(9.4, 3.9)
+        figure = blank(9.4, 3.5)
         acute, obtuse, region = (figure.add_axes((at, 0.02, 0.32, 0.84)) for at in (0.0, 0.34, 0.68))
         _circumcircle(acute, "(b) angle below 90°", 60.0, 72.0)
         _circumcircle(obtuse, "(c) angle above 90°", 120.0, 78.0)
@@ -113,7 +113,7 @@ def closing_picture(numbers: Numbers) -> bytes:
         ("(d) R1SMG", 0.25 * r1smg, 1.0, _PUBLISHED),
     )
     with style():
-        figure = blank(9.4, 3.3)
+        figure = blank(9.4, 2.6)
         for place, (title, epsilon, length, colour) in enumerate(panels):
             axes = figure.add_axes((0.005 + 0.25 * place, 0.02, 0.24, 0.80))
             for centre in (_FIRST, _SECOND):
