@@ -310,7 +310,7 @@ def is_unicode(text: str) -> bool:
 def entries(name: str, value: object) -> tuple[Any, ...]:
     """A list or tuple, at least one entry long."""
     if not isinstance(value, (list, tuple)) or not value:
-        raise InvalidInput(f"{name}={shown(value)} is not a list: pass one with at least one entry.")
+        raise InvalidInput(f"{name}={shown(value)} is not a list with entries: pass one with at least one entry.")
     return tuple(value)
 
 
@@ -346,11 +346,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def fields(
-    values: object, needed: Iterable[str], name: str, optional: Iterable[str] | None = (), schema: int | None = None
+    values: object,
+    needed: Iterable[str],
+    name: str,
+    optional: Iterable[str] | None = (),
+    schema: int | None = None,
+    *,
+    written_by: str = "to_dict",
 ) -> dict[str, Any]:
     """A stored description with all its fields and no others; what they hold is checked by what is built from them.
 
-    ``optional=None`` lets any other field be there too.
+    ``optional=None`` lets any other field be there too. ``written_by`` is a function, or "hand": then the fields are
+    named if one is wrong.
 
     >>> fields({"lower": 0.0, "uper": 1.0}, ("lower", "upper"), "bracket")
     Traceback (most recent call last):
@@ -358,8 +365,13 @@ def fields(
     lessnoise.errors.InvalidInput: bracket lacks 'upper': pass all that to_dict returned.
     """
     if not isinstance(values, dict):
-        raise InvalidInput(f"{name}={shown(values)} is not a dict: pass what to_dict returned.")
+        pass_what = "a table of its fields" if written_by == "hand" else f"what {written_by} returned"
+        raise InvalidInput(f"{name}={shown(values)} is not a dict: pass {pass_what}.")
     names = list(needed)
+    known = {*names, *(values if optional is None else optional), *(() if schema is None else ("schema",))}
+    whole, only = f"all that {written_by} returned", f"only what {written_by} returned"
+    if written_by == "hand":
+        whole, only = f"all of {', '.join(names)}", f"only {', '.join(sorted(known))}"
     if schema is not None and (type(values.get("schema")) is not int or values["schema"] != schema):
         raise InvalidInput(
             f"schema={shown(values.get('schema'))} is not {schema}: this {name} was written by another version of "
@@ -367,12 +379,11 @@ def fields(
         )
     missing = [field for field in names if field not in values]
     if missing:
-        raise InvalidInput(f"{name} lacks {', '.join(map(repr, missing))}: pass all that to_dict returned.")
-    known = {*names, *(values if optional is None else optional), *(() if schema is None else ("schema",))}
+        raise InvalidInput(f"{name} lacks {', '.join(map(repr, missing))}: pass {whole}.")
     extra = set(values) - known
     if extra:
         some = ", ".join(shown(field) for field in sorted(extra, key=str)[:3])
-        raise InvalidInput(f"{name} has {some}, which it does not know: pass only what to_dict returned.")
+        raise InvalidInput(f"{name} has {some}, which it does not know: pass {only}.")
     return values
 
 

@@ -46,7 +46,7 @@ from lessnoise.ledger import (
     words_of,
 )
 from lessnoise.mechanism import Request, find_mechanism
-from lessnoise.validation import json_object
+from lessnoise.validation import json_object, whole_number
 
 LedgerPlace = Annotated[
     str,
@@ -194,6 +194,7 @@ def spend(
             f"mechanism={mechanism}: pass a mechanism with --shape, --sensitivity (or --changes), --epsilon and "
             "--delta, or only --plan for the noise of a plan."
         )
+    whole_number("count", count)
     ledger = Ledger.open(path)
     payer = ledger if plan is None else ledger.plan(plan)
     with collected_warnings():  # and not told: what is recorded is the noise, not its claim

@@ -70,6 +70,9 @@ def plan(
     """
     if schedule is not None:
         _check_alone(schedule, request, times)
+        _refuse(
+            "with --schedule, each item says its own", mechanism=mechanism, how_often=how_often, optimality=optimality
+        )
         target = _within(within, "add/remove")
         plan_many(read_items(schedule, target), target, times=None, rate=rate, mechanism=mechanism, out=out,
                   force=force, json=json)  # fmt: skip
@@ -80,9 +83,11 @@ def plan(
             "--schedule; see 'lessnoise plan --help'."
         )
     if how_often:
+        _refuse("with --how-often there is no plan to make", times=times, out=out, optimality=optimality)
         tell_how_often(request, _within(within, request.neighbours.value), rate, mechanism, json)
         return
     if times is not None:
+        _refuse("with --times the target is --epsilon and --delta", within=within, optimality=optimality)
         target = target_of(request.epsilon, request.delta, request.neighbours.value)
         plan_many(request, target, times=times, rate=rate, mechanism=mechanism, out=out, force=force, json=json)
         return
@@ -112,10 +117,19 @@ def _check_alone(schedule: Path, request: Request | None, times: int | None) -> 
         raise InvalidInput(f"schedule={schedule} says what is released and how often: leave --times and --shape out.")
 
 
+def _refuse(why: str, **given: object) -> None:
+    """What would be ignored."""
+    for name, value in given.items():
+        if value not in (None, False, BEST):
+            option = name.replace("_", "-")
+            raise InvalidInput(f"{name}={value} is not used here ({why}): leave out --{option}.")
+
+
 def _within(text: str | None, neighbours: str) -> Guarantee:
-    parts = [] if text is None else text.split(",")
+    if text is None:
+        raise InvalidInput("within=None: pass --within EPSILON,DELTA, what all releases together may cost.")
     try:
-        epsilon, delta = (float(part) for part in parts)
+        epsilon, delta = (float(part) for part in text.split(","))
     except ValueError:
         raise InvalidInput(f"within={shown(text)} is not understood: write epsilon and delta as in 1,1e-6.") from None
     return target_of(epsilon, delta, neighbours)

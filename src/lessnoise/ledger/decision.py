@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from lessnoise.ledger.tables import Tables
 
 
-def decide(found: Tables, asked: Composition, partition: str, budget: Guarantee, lookup: Lookup) -> None:
+def decide(
+    found: Tables, asked: Composition, partition: str, budget: Guarantee, lookup: Lookup, what: str = "release"
+) -> None:
     """BudgetExceeded unless everything with the new release keeps the budget, what is reserved included."""
     relation = budget.neighbours
     everything, lookup = reservations.committed(found, lookup)
@@ -32,7 +34,7 @@ def decide(found: Tables, asked: Composition, partition: str, budget: Guarantee,
     remaining = max(budget.epsilon - spent, 0.0)
     requested = max(total.epsilon_spent(after, delta, distance).upper - spent, 0.0)
     raise BudgetExceeded(
-        f"the release would add epsilon={up(requested, 4)} at delta={up(delta)}, but {down(remaining, 4)} is left "
+        f"the {what} would add epsilon={up(requested, 4)} at delta={up(delta)}, but {down(remaining, 4)} is left "
         f"of {budget} in {found.ledger}: release less, with more noise, or from another budget.",
         remaining=remaining,
         requested=requested,

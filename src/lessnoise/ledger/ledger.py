@@ -260,7 +260,7 @@ class Ledger(Plotted):
         def settled(found: Tables) -> None:
             self._check_open(found)
             reservations.check_new(found, label)
-            decide(found, asked, where, self.budget, self._lookup(found))
+            decide(found, asked, where, self.budget, self._lookup(found), "plan")
 
         def written(found: Tables, token: str, _: None) -> Receipt:
             return receipt_of(found.add(json, kind=chain.RESERVE, partition=where, note=label, key=token))

@@ -87,12 +87,14 @@ def read_schedule(values: object, target: Guarantee) -> list[Planned]:
     >>> read_schedule({"items": items}, Guarantee(1, 1e-6))[0].request.integer
     True
     """
-    found = validation.fields(values, ("items",), "schedule")["items"]
+    found = validation.fields(values, ("items",), "schedule", written_by="hand")["items"]
     return [_read_item(one, target) for one in validation.entries("items", found)]
 
 
 def _read_item(values: Any, target: Guarantee) -> Planned:  # noqa: ANN401
-    given = validation.fields(values, ("times", "shape"), "item of the schedule", optional=(*_OWN, *_ASKED))
+    given = validation.fields(
+        values, ("times", "shape"), "item of the schedule", optional=(*_OWN, *_ASKED), written_by="hand"
+    )
     own = {name: given[name] for name in _OWN if name in given}
     asked = {name: given[name] for name in _ASKED if name in given}
     relation = Neighbours.of(asked.get("neighbours", target.neighbours))

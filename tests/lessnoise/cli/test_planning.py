@@ -32,6 +32,25 @@ def test_a_plan_is_made_written_reserved_and_cancelled(run, tmp_path):
     assert "cancelled already" in run("ledger", "cancel", "c.ledger", "m", code=2).output
 
 
+def test_nothing_that_is_said_is_ignored(run, tmp_path):
+    (tmp_path / "s.json").write_text('{"items": [{"times": 2, "shape": 1, "changes": "counts", "tmes": 3}]}')
+    schedule, often = ["--schedule", "s.json", "--within", "1,1e-6"], ["--how-often", "--within", "1,1e-6"]
+    for words, options in {
+        "within=0.5,1e-7 is not used here": [*ASKED, "--times", "12", "--within", "0.5,1e-7"],
+        "optimality=True is not used here": [*ASKED, "--times", "12", "--optimality"],
+        "times=12 is not used here": [*ASKED, *often, "--times", "12"],
+        "out=x.json is not used here": [*ASKED, *often, "--out", "x.json"],
+        "mechanism=laplace is not used here": [*schedule, "--mechanism", "laplace"],
+        "how_often=True is not used here": [*schedule, "--how-often"],
+        "within=None: pass --within": [*ASKED, "--how-often"],
+        "item of the schedule has 'tmes', which it does not know: pass only bound, changes": schedule,
+    }.items():
+        assert words in run("plan", *options, code=2).output
+    run("ledger", "create", "c.ledger", "--epsilon", "1", "--delta", "1e-6")
+    spend = ["analytic-gaussian", *ASKED, "--count", "0"]
+    assert "count=0 must be at least 1" in run("ledger", "spend", "c.ledger", *spend, code=2).output
+
+
 def test_the_noise_of_a_plan_need_not_be_stated(run, tmp_path):
     asked = ["--shape", "3", "--changes", "counts", *ASKED[4:]]
     run("plan", *asked, "--times", "3", "--out", "year.json")
