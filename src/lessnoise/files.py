@@ -210,7 +210,7 @@ def _mode(path: Path) -> int | None:
         return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(f"output={path} is no name for a file ({reason}): choose another.") from None
+        raise InvalidInput(f"output={path} is not a name for a file ({reason}): choose another.") from None
 
 
 def _is_guarded(path: Path) -> bool:

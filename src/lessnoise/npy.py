@@ -50,7 +50,7 @@ def opened(path: Path, name: str = "input") -> BufferedReader:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise InvalidInput(f"{name}={path} cannot be read ({error.strerror}): check its permissions.") from None
-    raise InvalidInput(f"{name}={path} does not exist, or is no ordinary file: pass the path of a .npy file.")
+    raise InvalidInput(f"{name}={path} does not exist, or is not an ordinary file: pass the path of a .npy file.")
 
 
 def read_header(file: BinaryIO, path: Path, name: str = "input") -> Header:

@@ -111,7 +111,7 @@ def _read_words(design: Fields) -> None:
     design.whole("releases") if "releases" in design else design.take("releases", None)
     for each in design.items("compared", 1000) if "compared" in design else design.take("compared", []):
         if not (isinstance(each, list) and len(each) == 2 and isinstance(each[0], str)):
-            raise Unreadable(f"{design.name}.compared is no list of candidates.")
+            raise Unreadable(f"{design.name}.compared is not a list of candidates.")
     design.end()
 
 

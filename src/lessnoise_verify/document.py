@@ -48,7 +48,7 @@ def load(content: bytes) -> Fields:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def numbers(value: object, name: str, most: int = LARGEST_TABLE) -> list[float]:
         try:
             content = base64.b64decode(value["float64"], validate=True)
         except (binascii.Error, ValueError):
-            raise Unreadable(f"{name} is no base64.") from None
+            raise Unreadable(f"{name} is not base64.") from None
         if len(content) % 8:
             raise Unreadable(f"{name} has {len(content)} bytes, which are no doubles.")
         value = list(struct.unpack(f"<{len(content) // 8}d", content))
@@ -165,5 +165,5 @@ def numbers(value: object, name: str, most: int = LARGEST_TABLE) -> list[float]:
         if type(each) not in (int, float) or abs(each) > 2**1023 or not math.isfinite(each):
             raise Unreadable(f"{name} has the entry {_short(each)}, which is not a finite number.")
         if type(each) is int and int(float(each)) != each:
-            raise Unreadable(f"{name} has the entry {_short(each)}, which is no double.")
+            raise Unreadable(f"{name} has the entry {_short(each)}, which is not a double.")
     return [float(each) for each in value]

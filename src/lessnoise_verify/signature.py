@@ -29,7 +29,7 @@ def check_signature(given: Fields, public_key: bytes) -> None:
     try:
         value = base64.b64decode(signature.text("value"), validate=True)
     except (binascii.Error, ValueError):
-        raise Unreadable("the signature is no base64.") from None
+        raise Unreadable("the signature is not base64.") from None
     signature.end()
     try:
         ed25519 = importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
@@ -40,7 +40,7 @@ def check_signature(given: Fields, public_key: bytes) -> None:
     try:
         key = serialization.load_pem_public_key(public_key)
     except (ValueError, TypeError, exceptions.UnsupportedAlgorithm):
-        raise Unreadable("the public key is no key in PEM form.") from None
+        raise Unreadable("the public key is not a key in PEM form.") from None
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise Unreadable("the public key is not an Ed25519 key.")
     try:

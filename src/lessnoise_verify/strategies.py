@@ -466,7 +466,7 @@ def read_strategy(given: Fields) -> Strategy:
 
 
 def _refuse(given: Fields) -> NoReturn:
-    raise Unreadable(f"{given.name} is no strategy of a known form.")
+    raise Unreadable(f"{given.name} is not a strategy of a known form.")
 
 
 def _read_line(given: Fields, *kinds: str) -> Strategy:

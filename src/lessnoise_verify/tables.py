@@ -114,7 +114,7 @@ def _check_changes(mechanisms: list[Mechanism], measures: list[Measure], groups:
             size = mechanism.case.dimension
             width = given or max(size // max(groups, 1), 1)
             if size % width or (groups and size != groups * width):
-                raise Refuted(f"a release of {size} numbers is none of {width} numbers for each group.")
+                raise Refuted(f"a release of {size} numbers does not have {width} numbers for each group.")
             effect = replace(measure, width=width).effect(size // width, unit, mechanism.case.relation)
             try:
                 check_covers(mechanism.noise, mechanism.case, effect)

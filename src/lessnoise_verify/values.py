@@ -48,7 +48,7 @@ def check(file: BinaryIO, shape: tuple[int, ...], grid: Fraction | None) -> bool
             if not math.isfinite(entry):
                 raise Refuted("the value has an entry that is not finite.")
             if step and math.fmod(entry, step) != 0.0:
-                raise Refuted(f"the value has an entry that is no multiple of {step:g}.")
+                raise Refuted(f"the value has an entry that is not a multiple of {step:g}.")
     return True
 
 

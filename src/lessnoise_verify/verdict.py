@@ -128,12 +128,12 @@ def _check_files(given: Fields, proof: Proof, folder: Path | None, value: Binary
     own = None if value is None else digest(value)
     if own is not None:
         if own not in hashes.values.values():
-            raise Refuted("the file is none of those that the certificate was written for.")
+            raise Refuted("the file is not one of those that the certificate was written for.")
         proof.proved.append("the file is one of those that the certificate was written for, by its SHA-256")
     for name in list(hashes.values):
         expected, path = hashes.text(name), Path(name)
         if path.name != name:
-            raise Unreadable(f"{name[:60]!r} is no name of a file.")
+            raise Unreadable(f"{name[:60]!r} is not the name of a file.")
         if folder is None:
             continue
         try:

@@ -127,7 +127,7 @@ def _cost(ledger: Ledger, asked: Mapping[str, Sequence[str]]) -> str:
             raise InvalidInput(f"{name[:40]!r} is asked for in a way that is not known: use the form.")
     times, partition = asked.get("times", ["1"])[0].strip(), asked.get("partition", [""])[0] or None
     if not (times.isdecimal() and len(times) < 8 and 1 <= int(times) <= _MOST_TIMES):
-        raise InvalidInput(f"times={times[:40]!r} is no whole number from 1 to {_MOST_TIMES}: write one such as 30.")
+        raise InvalidInput(f"times={times[:40]!r} is not a whole number from 1 to {_MOST_TIMES}: write one such as 30.")
     own = ("times", "partition", "mechanism")
     request = read_request({name: values for name, values in asked.items() if name not in own})
     request = replace(request, neighbours=ledger.budget.neighbours)

@@ -57,7 +57,7 @@ class FileStore:
         try:
             self.file = path.resolve()
         except (OSError, RuntimeError, ValueError):
-            raise InvalidInput(f"ledger={str(path)!r} is no usable path: pass the name of the ledger's file.") from None
+            raise InvalidInput(f"ledger={str(path)!r} cannot be used as a path: pass the name of a file.") from None
         self.identity: tuple[int, int] | None = None  # of the file that was checked
         self.created: float | None = None
 

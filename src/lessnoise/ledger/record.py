@@ -79,5 +79,5 @@ def read_mark(mark: object) -> tuple[int, bytes]:
     """
     found = _MARK.fullmatch(mark) if isinstance(mark, str) else None
     if found is None:
-        raise InvalidInput(f"mark={mark!r} is none: pass number:hash as a receipt has it, such as 17:9f86d0... .")
+        raise InvalidInput(f"mark={mark!r} is not a mark: pass number:hash as in a receipt, such as 17:9f86d0... .")
     return int(found[1]), bytes.fromhex(found[2])

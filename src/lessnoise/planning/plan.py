@@ -97,7 +97,7 @@ class ReleasePlan(Plotted):
     def __post_init__(self) -> None:
         settle(self, items=tuple(self.items))
         if not isinstance(self.target, Guarantee):
-            raise InvalidInput(f"target={shown(self.target)} is no guarantee: pass lessnoise.Guarantee(1, 1e-6).")
+            raise InvalidInput(f"target={shown(self.target)} is not a guarantee: pass lessnoise.Guarantee(1, 1e-6).")
         composition = self.composition  # one relation, at least one item
         if composition.neighbours is not self.target.neighbours:
             raise InvalidInput(
@@ -295,7 +295,7 @@ def _items(schedule: object, times: int | None, rate: float | None, mechanism: s
         return [Planned(schedule, times, 1.0, 1.0 if rate is None else rate, mechanism or BEST, "releases")]
     if not isinstance(schedule, (Planned, Mapping, Sequence)) or isinstance(schedule, str):
         raise InvalidInput(
-            f"schedule of type {type(schedule).__name__} is none: pass a lessnoise.Request with times=, or "
+            f"schedule of type {type(schedule).__name__} is not a schedule: pass a lessnoise.Request with times=, or "
             "lessnoise.Planned items; "
             "answers of a table are not planned here, so release each with its part of epsilon, and pass ledger=."
         )
@@ -311,7 +311,7 @@ def _items(schedule: object, times: int | None, rate: float | None, mechanism: s
     for one in found:
         if not isinstance(one, Planned):
             raise InvalidInput(
-                f"schedule={shown(one)} is no item of a schedule: pass lessnoise.Planned(request, times)."
+                f"schedule={shown(one)} is not an item of a schedule: pass lessnoise.Planned(request, times)."
             )
     if not found:
         raise InvalidInput("schedule=[] is empty: plan at least one kind of release.")

@@ -45,7 +45,7 @@ def answer_png(answer: TableAnswer) -> bytes:
         title = f"Private statistics at ({up(guarantee.epsilon, 3)}, {up(guarantee.delta, 3)})"
         if not answer.private:
             title = "Seeded statistics, NOT private"
-        note = f"intervals at {answer.level:.4g}; protects {answer.protects}, {guarantee.neighbours.value}"
+        note = f"intervals at {answer.level:.4g}; protects {answer.protects} ({guarantee.neighbours.value})"
         most = int(12 * width)
         figure.text(0.12 / width, 1.0 - 0.36 / (height + 0.8), title, fontsize=15, fontweight="bold")
         figure.text(0.12 / width, 1.0 - 0.62 / (height + 0.8), literal(note, most), fontsize=9.5, color="#555555")

@@ -48,7 +48,7 @@ def _(shown: Bracket) -> str:
 def _(shown: Guarantee) -> str:
     rows = [("epsilon", up(shown.epsilon, 5)), ("delta", up(shown.delta, 5)), ("neighbours", shown.neighbours.value)]
     if isinstance(shown, Claim):
-        return _box("Claim, not yet a guarantee", [*rows, ("source", shown.source or "not named")])
+        return _box("Claim (what a source says; not a guarantee)", [*rows, ("source", shown.source or "not named")])
     return _box("Guarantee", rows)
 
 
@@ -78,10 +78,10 @@ def _(shown: Answer) -> str:
         ("query", str(shown.asked)),
         ("shape", _sizes(shown.shape)),
         ("protects", str(shown.unit)),
-        ("one unit changes", shown.changes_words),
-        ("value", "not shown: it is the true one; release it"),
+        ("what one unit can change", shown.changes_words),
+        ("value", "not shown, because it is the true value: release it"),
     ]
-    return _box("Answer, not to be published", rows)
+    return _box("Answer (do not publish it)", rows)
 
 
 @to_html.register(Release)
@@ -98,7 +98,7 @@ def _(shown: TableAnswer) -> str:
     rows = [
         ("guarantee, computed", str(shown.guarantee)),
         ("protects", shown.protects),
-        ("intervals", f"hold the true value with probability {shown.level:g}, each"),
+        ("intervals", f"each contains the true value with probability {shown.level:g}"),
         ("private", "yes" if shown.private else "NO: the noise came from a seeded generator"),
         *(("rule", rule) for rule in shown.description["rules"]),
     ]
@@ -146,7 +146,7 @@ def _(shown: Ledger) -> str:
     rows = [
         ("budget", str(budget)),
         (f"spent epsilon at delta = {up(budget.delta)}", str(shown.spent())),
-        ("remaining epsilon, at the least", down(shown.remaining(), 4)),
+        ("remaining epsilon", f"at least {down(shown.remaining(), 4)}"),
         ("records", f"{len(records):,}"),
     ]
     last = _grid(
@@ -173,7 +173,7 @@ def _(shown: AuditReport) -> str:
         ("claimed", f"({up(claim.epsilon)}, {up(claim.delta)})"),
         (f"delta, with {percent(shown.confidence)} confidence", f"≥ {down(shown.delta, 3)}"),
         ("epsilon at the claimed delta", f"≥ {down(shown.epsilon, 3)}"),
-        ("the claim", "is REFUTED" if shown.refuted else "is not refuted, which is no proof"),
+        ("the claim", "is REFUTED" if shown.refuted else "is not refuted (this does not prove that it holds)"),
         *((f"not run: {name}", reason) for name, reason in shown.skipped),
     ]
     attacks = _grid(
@@ -194,7 +194,7 @@ def _facts(mechanism: Mechanism) -> list[Cell]:
         noise, loss = "depends on the data", "depends on the data"
     return [
         ("shape", f"{_sizes(mechanism.shape)}, M = {mechanism.dimension:,}"),
-        ("one individual changes", changes_words(mechanism)),
+        ("what one individual can change", changes_words(mechanism)),
         ("noise", noise),
         ("expected squared loss", loss),
     ]

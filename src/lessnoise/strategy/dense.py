@@ -43,7 +43,7 @@ class Dense(Strategy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.matrix, FrozenMatrix):
-            raise InvalidInput("matrix is none of a strategy: pass FrozenMatrix(values).")
+            raise InvalidInput("matrix is not that of a strategy: pass FrozenMatrix(values).")
         cells = self.matrix.shape[1]
         shape = (cells,) if self.table is None else validation.shape(self.table, "table")
         if math.prod(shape) != cells:

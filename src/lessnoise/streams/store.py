@@ -74,7 +74,7 @@ class StreamFolder:
         place = folder_path(path)
         if not (place / PLAN).is_file():
             raise InvalidInput(
-                f"path={place} is no stream: make one with lessnoise stream create, or Stream in Python."
+                f"path={place} is not a stream: make one with lessnoise stream create, or Stream in Python."
             )
         return cls(place, _locked(place))
 
@@ -222,7 +222,7 @@ class StreamFolder:
         if not stat.S_ISREG(found.st_mode) or (os.name == "posix" and found.st_mode & 0o077):
             os.close(handle)
             raise InvalidInput(
-                f"{self} has a file {name} that others may read or write, or that is none: restore it, with chmod 600."
+                f"{self} has a file {name} that is no ordinary file or that others may use: restore it, with chmod 600."
             )
         return handle
 
@@ -243,7 +243,7 @@ def folder_path(path: object) -> Path:
     if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str) or not os.fspath(path):
         raise InvalidInput(f"path={shown(path)} is not a path: pass the name of the stream's folder.")
     if "\0" in os.fspath(path) or not validation.is_unicode(str(os.fspath(path))):
-        raise InvalidInput(f"path={shown(path)} is no name for a folder: choose another.")
+        raise InvalidInput(f"path={shown(path)} is not a name for a folder: choose another.")
     return Path(path)
 
 

@@ -147,7 +147,7 @@ def marginals_of(
         chosen = tuple(itertools.combinations(range(len(names)), order))
     else:
         if isinstance(sets, str) or not isinstance(sets, Sequence):
-            raise InvalidInput(f"sets={shown(sets)} is no list: pass lists of columns, such as [['sex', 'age']].")
+            raise InvalidInput(f"sets={shown(sets)} is not a list: pass lists of columns, such as [['sex', 'age']].")
         chosen = tuple(_places(each, names) for each in sets)
         if not chosen or len(set(chosen)) < len(chosen):
             raise InvalidInput(f"sets={shown(sets)} are none, or name a set twice: list each set of columns once.")
@@ -158,11 +158,11 @@ def marginals_of(
 def _places(each: Sequence[str], names: list[str]) -> tuple[int, ...]:
     if isinstance(each, str) or not isinstance(each, Sequence):
         raise InvalidInput(
-            f"sets has {shown(each)}, which is no list: pass lists of columns, such as [['sex', 'age']]."
+            f"sets has {shown(each)}, which is not a list: pass lists of columns, such as [['sex', 'age']]."
         )
     for name in each:
         if name not in names:
-            raise InvalidInput(f"sets name {shown(name)}, which is none of columns={names}: name columns of the axes.")
+            raise InvalidInput(f"sets name {shown(name)}, which is not one of columns={names}: name other columns.")
     if len(set(each)) < len(each):
         raise InvalidInput(f"sets has {shown(each)}, which names a column twice: name each column once.")
     return tuple(sorted(names.index(name) for name in each))

@@ -140,7 +140,7 @@ def _keys_by_column(
         return {names[0]: keys}
     for column in keys:
         if column not in names:
-            raise InvalidInput(f"keys for {shown(column)}, which is no column of group_by: name each column there.")
+            raise InvalidInput(f"keys for {shown(column)}, which is not a column of group_by: name each column there.")
     return keys
 
 
@@ -158,9 +158,7 @@ class TableGroups:
             raise InvalidInput("aggregate() asks for nothing: pass lessnoise.count(), say.")
         for one in aggregates:
             if not isinstance(one, Aggregate):
-                raise InvalidInput(
-                    f"aggregate={shown(one)} is none: pass lessnoise.count() or lessnoise.mean(...), say."
-                )
+                raise InvalidInput(f"aggregate={shown(one)} is not a statistic: pass one such as lessnoise.count().")
         names = [name for one in aggregates for name in one.names]
         if len(set(names)) < len(names):
             raise InvalidInput(f"aggregates={names} name one statistic twice: ask for each once.")

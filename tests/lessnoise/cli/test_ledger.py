@@ -110,7 +110,7 @@ def test_verify_and_marks(run, tmp_path):
     assert "was recorded before" in run("ledger", "spend", "c.ledger", *GAUSSIAN, "--key", "day 1").stdout
     checked = json.loads(run("ledger", "verify", "c.ledger", "--mark", receipt["mark"], "--json").stdout)
     assert (checked["records"], checked["mark"]) == (1, receipt["mark"])
-    assert "mark='7' is none" in run("ledger", "verify", "c.ledger", "--mark", "7", code=2).output
+    assert "mark='7' is not a mark" in run("ledger", "verify", "c.ledger", "--mark", "7", code=2).output
     with contextlib.closing(sqlite3.connect(tmp_path / "c.ledger", isolation_level=None)) as connection:
         connection.execute("UPDATE record SET note = 'edited'")
     assert "was changed, the budget or record 1" in run("ledger", "verify", "c.ledger", code=2).output

@@ -63,7 +63,7 @@ def test_a_stream_is_paid_for_when_it_is_made(run, tmp_path):
 
 @pytest.mark.slow
 def test_bad_input_is_one_sentence(run):
-    assert "is no stream" in run("stream", "push", "nowhere", "1", code=2).output
+    assert "is not a stream" in run("stream", "push", "nowhere", "1", code=2).output
     run("stream", "create", "s", "--periods", "3", "--epsilon", "1")
     assert "exists already" in run("stream", "create", "s", "--periods", "3", "--epsilon", "1", code=2).output
     for value, words in [("x", "not a number"), ("nan", "not finite"), ("1,2", "shape"), ("gone.npy", "gone.npy")]:

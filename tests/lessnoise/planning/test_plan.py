@@ -208,7 +208,7 @@ def test_bad_schedules():
     item = ln.Planned(BALL, 4)
     for schedule, words in (
         ([], "empty"),
-        ([BALL], "no item"),
+        ([BALL], "not an item"),
         ([item, ln.Planned(replace(BALL, neighbours="replace"), 4)], "neighbours"),
         ([replace(item, name="a"), replace(item, name="a")], "two items"),
     ):

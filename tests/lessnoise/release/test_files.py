@@ -334,10 +334,10 @@ def test_names_that_no_file_can_have_cost_nothing(tmp_path):
     ledger = ln.Ledger.open(tmp_path / "a.ledger", epsilon=9, delta=1e-5)
     pay = [*GOAL, "--ledger", ledger.path]
     for length in (300, 256, 240):  # the certificate's name is 17 letters longer
-        assert "is no name for a file" in refused("release", tmp_path / "in.npy", tmp_path / ("n" * length), *pay)
+        assert "is not a name for a file" in refused("release", tmp_path / "in.npy", tmp_path / ("n" * length), *pay)
     assert ledger.count() == 0
     assert invoke("release", tmp_path / "in.npy", tmp_path / ("n" * 238), *pay).exit_code == 0
-    with pytest.raises(ln.InvalidInput, match="is no name for a file"):
+    with pytest.raises(ln.InvalidInput, match="is not a name for a file"):
         LAPLACE.release(np.zeros((2, 3))).write("a\0b.npy")
 
 

@@ -82,7 +82,7 @@ def test_only_one_at_a_time(tmp_path):
     ln.Stream.open(tmp_path / "s").close()
     with pytest.raises(ln.InvalidInput, match="exists already"):
         made(tmp_path / "s")
-    with pytest.raises(ln.InvalidInput, match="is no stream"):
+    with pytest.raises(ln.InvalidInput, match="is not a stream"):
         ln.Stream.open(tmp_path / "t")
 
 

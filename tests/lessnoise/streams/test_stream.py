@@ -220,7 +220,7 @@ def test_the_last_period_may_come_again():
         ({"partition": "north"}, "without a ledger"),
         ({"ledger": "x"}, "not a ledger"),
         ({"path": 3}, "not a path"),
-        ({"path": "a\0b"}, "no name for a folder"),
+        ({"path": "a\0b"}, "not a name for a folder"),
         ({"path": "/nowhere/at/all"}, "does not exist"),
     ],
 )

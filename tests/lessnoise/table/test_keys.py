@@ -423,7 +423,7 @@ def test_what_cannot_be_asked_is_refused_before_the_data_is_read():
     nowhere = ln.Table("nowhere.parquet", unit=Unit("who", max_rows=2))
     for ask, words in (
         (lambda: nowhere.group_by("city", "sex", keys=["a"]), "keys of one column for 2 columns"),
-        (lambda: nowhere.group_by("city", keys={"town": ["a"]}), "'town', which is no column of group_by"),
+        (lambda: nowhere.group_by("city", keys={"town": ["a"]}), "'town', which is not a column of group_by"),
         (lambda: nowhere.group_by("who").aggregate(ln.count()), "the column of users"),
         (lambda: nowhere.group_by("city", "city").aggregate(ln.count()), "names a column twice"),
         (lambda: nowhere.group_by("city", max_groups=0), "max_groups=0"),

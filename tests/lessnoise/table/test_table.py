@@ -198,7 +198,7 @@ def test_intervals_cover_the_truth():
         (lambda t: t.group_by(), "names no column"),
         (lambda t: t.group_by("city", keys=["a", "a"]), "must be different"),
         (lambda t: t.aggregate(), "asks for nothing"),
-        (lambda t: t.aggregate("count"), "is none"),
+        (lambda t: t.aggregate("count"), "is not a statistic"),
         (lambda t: t.aggregate(ln.count(), ln.count()), "twice"),
         (lambda t: t.aggregate(ln.mean("age", bounds=(5, 1))), "does not run from low to high"),
         (lambda t: t.aggregate(ln.mean("age", bounds=None)), "bounds=None"),

@@ -53,7 +53,7 @@ class CorrelatedRadial(Plain):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, (Radial, Shells)):
-            raise InvalidInput(f"base={self.base!r} is no isotropic law: pass a Radial or a Shells law.")
+            raise InvalidInput(f"base={self.base!r} is not an isotropic law: pass a Radial or a Shells law.")
         settle(self, common=validation.nonnegative_epsilon(self.common, "common"))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

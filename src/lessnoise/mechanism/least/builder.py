@@ -116,9 +116,7 @@ def optimality(mechanism: Mechanism) -> float:
             f"releases={mechanism.design.releases}: optimality is known for one release; compare losses instead."
         )
     if not mechanism.check().holds:
-        raise InvalidInput(
-            f"mechanism={mechanism.name!r} does not keep its claim ({claim}): there is no optimality to speak of."
-        )
+        raise InvalidInput(f"mechanism={mechanism.name!r} does not keep its claim ({claim}), so it has no optimality.")
     own = least_error(law, mechanism)
     if own is not None:
         return max(mechanism.query_error / own * (1.0 + 1e-12), 1.0)

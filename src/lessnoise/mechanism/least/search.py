@@ -74,7 +74,7 @@ class LeastNoiseAnswer:
         given = validation.members(cls, values)
         law = law_from_dict(given["law"])
         if type(law) not in _searched.registry:
-            raise InvalidInput(f"law.kind={law.kind!r} is no answer of this search: solve again.")
+            raise InvalidInput(f"law.kind={law.kind!r} is not a result of this search: solve again.")
         return cls(cast("Candidate", law), checked_note(given["note"]))
 
 

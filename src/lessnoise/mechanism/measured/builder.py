@@ -73,7 +73,7 @@ def workload_mechanism(
     (64,)
     """
     if not isinstance(workload, Workload):
-        raise InvalidInput(f"workload={shown(workload)} is none: build one with lessnoise.workload.prefixes, say.")
+        raise InvalidInput(f"workload={shown(workload)} is not a workload: build one with lessnoise.workload.")
     found = sets.counts() if changes is None else sets.read_changes(changes)
     relation = found.relation or Neighbours.ADD_REMOVE if neighbours is None else Neighbours.of(neighbours)
     if isinstance(found, _NOT_OF_COUNTS) and not (isinstance(found, sets.Ball) and found.order == 1):

@@ -85,7 +85,7 @@ class Measured(Plain):
         workload = Workload.from_dict(self.workload) if isinstance(self.workload, dict) else self.workload
         noise = law_from_dict(self.noise) if isinstance(self.noise, dict) else self.noise
         if not isinstance(workload, Workload):
-            raise InvalidInput(f"workload={shown(workload)} is none: build one with lessnoise.workload.")
+            raise InvalidInput(f"workload={shown(workload)} is not a workload: build one with lessnoise.workload.")
         settle(self, workload=workload, strategy=read_strategy(self.strategy), noise=noise)
         if not isinstance(noise, NOISES) or not 1.0 <= getattr(noise, "p", 1.0) <= 2.0:
             raise InvalidInput(f"noise={shown(noise)} is not for measured answers: pass Laplace, normal or geometric.")
