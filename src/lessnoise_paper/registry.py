@@ -57,6 +57,8 @@ SECTIONS: tuple[Section, ...] = (
     Section("equal-counts", "Counts at equal exact privacy", "", "counts", sections.counts.equal),
     Section("equal-pca", "Components at equal exact privacy", "", "pca", sections.pca.equal),
     Section("mvg", "What MVG needs", "", "mvg", sections.mvg.needed),
+    Section("inside-range", "Training inside the stated range", "", "learning", sections.learning.inside),
+    Section("learning-rates", "Training in other ways", "", "learning", sections.learning.rates),
     Section("membership", "Was the record in the batch?", "", "learning", sections.learning.membership),
     Section("rank", "Loss against rank", "", "loss-against-rank", sections.remarks.rank),
     Section("frontier", "The least noise, and its limit", "", "frontier", sections.ours.frontier),
@@ -112,6 +114,7 @@ COUNTS = _page(
 COMPONENTS = _page(
     "Private components: as published, and on equal terms", sections.pca.introduce, "fig-6", "fig-11", "equal-pca"
 )
-TRAINING = _page("Private learning: as published, and on equal terms", sections.learning.introduce, "training-lines")
-TRAINING_ATTACKED = _page(TRAINING.title, sections.learning.introduce, "training-lines", "membership")
+_TRAINING = ("training-lines", "inside-range", "learning-rates")
+TRAINING = _page("Private learning: as published, and on equal terms", sections.learning.introduce, *_TRAINING)
+TRAINING_ATTACKED = _page(TRAINING.title, sections.learning.introduce, *_TRAINING, "membership")
 """With attacks on one step."""

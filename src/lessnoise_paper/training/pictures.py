@@ -10,6 +10,7 @@ from lessnoise.report import COLOURS, GRID, INK, LINES, blank, style
 from lessnoise.text import down, up
 from lessnoise_paper.experiments.drawing import legend_below, quiet_axes
 from lessnoise_paper.training import results, settings
+from lessnoise_paper.training.compared import OPTIMIZERS, compared, curves_of
 from lessnoise_paper.training.results import NAMES, read
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from lessnoise_paper.training.compared import Compared
     from lessnoise_paper.training.membership import Membership
     from lessnoise_paper.training.results import Curve, Reader
 
@@ -38,8 +40,10 @@ _WITHOUT, _WITH = "#999999", "#CC3311"
 
 
 def figures(read_result: Reader = read, found: Sequence[Membership] = ()) -> dict[str, Figure]:
-    """Every picture there are results for, by name: "mnist", "cifar10", "membership"."""
+    """Every picture there are results for, by name: "mnist", "cifar10", "sweep", "membership"."""
     drawn = {name: accuracy_figure(name, read_result) for name in settings.CASES if read_result(name) is not None}
+    ways = compared(read_result)
+    drawn |= {"sweep": swept_figure(ways, read_result)} if ways else {}
     return drawn | ({"membership": membership_figure(found)} if found else {})
 
 
@@ -139,6 +143,42 @@ def _legend(axes: Axes, result: dict[str, Any] | None, data: str, epsilon: float
     axes.legend(
         handles, words, loc="upper left", bbox_to_anchor=(-0.02, -0.16), frameon=False, fontsize=8.4, borderaxespad=0.0
     )
+
+
+def swept_figure(ways: Sequence[Compared], read_result: Reader = read) -> Figure:
+    """Test accuracy of R1SMG as published and of DP-SGD after each epoch, a panel for each way to train.
+
+    Open circles are the epochs in which the paper's lines reach 95%.
+    """
+    columns = 3
+    rows = max(1, -(-len(ways) // columns))
+    with style():
+        figure = blank(10.5, 2.5 * rows + 0.9)
+        axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+        for panel, way in zip(axes, ways, strict=False):
+            _lines(panel, curves_of(way, read_result), "test")
+            panel.set_xlim(0.0, 15.0)
+            panel.set_ylim(0.8, 1.0)
+            panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+            panel.axhline(results.CHECKPOINT, color=INK, linewidth=0.8)
+            for method, epoch in results.PAPER_CHECKPOINTS.get(("mnist", way.claimed_epsilon), {}).items():
+                looks = {"color": "white", "markeredgecolor": METHOD_COLOURS[method]}
+                panel.plot([epoch], [results.CHECKPOINT], "o", markersize=7, **looks)
+            words = f"{OPTIMIZERS[way.optimizer]}, rate {way.learning_rate:g}, C = {way.clip_norm:g}"
+            panel.set_title(f"{words}\nclaimed ε = {way.claimed_epsilon:g}", loc="left", fontsize=9)
+            quiet_axes(panel)
+        for panel in axes[len(ways) :]:
+            panel.set_visible(False)
+        for panel in axes[max(0, len(ways) - columns) : len(ways)]:
+            panel.set_xlabel("epoch")
+            panel.tick_params(labelbottom=True)
+        handles, methods = axes[0].get_legend_handles_labels()
+        figure.legend(handles, [NAMES[method] for method in methods], loc="lower center", ncols=2, frameon=False)
+        height = figure.get_figheight()
+        figure.subplots_adjust(
+            left=0.06, right=0.985, top=1 - 0.5 / height, bottom=0.95 / height, hspace=0.42, wspace=0.08
+        )
+        return figure
 
 
 def membership_figure(found: Sequence[Membership]) -> Figure:

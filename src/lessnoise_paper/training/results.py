@@ -30,9 +30,14 @@ NAMES = {
     "dpsgd-exact": "DP-SGD, calibrated exactly",
     "r1smg-published": "R1SMG as published",
     "r1smg": "R1SMG, calibrated exactly",
+    "r1smg-inside": "R1SMG as published, ε0 = 0.99/M",
     "strong": "strong recipe",
 }
 _NO_PRIVACY = 0.9  # delta from which a guarantee is none
+_FIELDS = {
+    "strong": ("train", "test"),
+    "sweep": ("epsilon", "train", "test", "optimizer", "learning_rate", "clip_norm"),
+}
 CHECKPOINT = 0.95
 """Test accuracy whose first epoch the paper reports."""
 PAPER_CHECKPOINTS = {("mnist", 16.983): {"r1smg-published": 5, "dpsgd": 14}}
@@ -56,7 +61,7 @@ class Curve:
     @property
     def first_checkpoint(self) -> int | None:
         """The first epoch after which mean test accuracy is 95%."""
-        return _first(self.test[:, 0])
+        return first_checkpoint(self.test[:, 0])
 
 
 @stored(
@@ -80,7 +85,10 @@ class Row:
 
 
 def read(name: str, folder: Path | None = None) -> dict[str, Any] | None:
-    """A result file ("mnist", "cifar10", "strong") of a folder, or the library's own; None if there is none."""
+    """A result file ("mnist", "cifar10", "inside", "strong", "sweep") of a folder, or the library's own.
+
+    None if there is none.
+    """
     place: Path | Traversable = resources.files(__package__) / "results" if folder is None else folder
     path = place / f"{name}.json"
     if not path.is_file():
@@ -88,7 +96,7 @@ def read(name: str, folder: Path | None = None) -> dict[str, Any] | None:
     try:
         result = validation.json_object(path.read_text(encoding="utf-8"), "results")
         for run in validation.entries("runs", result.get("runs")):
-            needed = ("train", "test") if name == "strong" else ("epsilon", "train", "test")
+            needed = _FIELDS.get(name, ("epsilon", "train", "test"))
             validation.fields(run, needed, "run", optional=None)
     except ValueError as error:
         raise InvalidInput(
@@ -155,7 +163,7 @@ def checkpoints(read_result: Reader = read) -> list[dict[str, Any]]:
         result = read_result(data)
         for method, epoch in paper.items() if result is not None else ():
             runs = [run for run in result["runs"] if (run["method"], run["epsilon"]) == (method, epsilon)]  # type: ignore[index]
-            arrivals = [_first(np.array(run["test"])) for run in runs]
+            arrivals = [first_checkpoint(np.array(run["test"])) for run in runs]
             here = [arrival for arrival in arrivals if arrival is not None]
             found.append(
                 {
@@ -163,7 +171,7 @@ def checkpoints(read_result: Reader = read) -> list[dict[str, Any]]:
                     "claimed_epsilon": epsilon,
                     "method": method,
                     "paper": epoch,
-                    "mean_curve": _first(_bands(runs, "test")[:, 0]) if runs else None,
+                    "mean_curve": first_checkpoint(_bands(runs, "test")[:, 0]) if runs else None,
                     "first_seed": min(here, default=None),
                     "last_seed": max(here) if here and len(here) == len(arrivals) else None,
                 }
@@ -171,8 +179,18 @@ def checkpoints(read_result: Reader = read) -> list[dict[str, Any]]:
     return found
 
 
-def _first(test: NDArray[np.float64]) -> int | None:
-    reached = np.flatnonzero(test >= CHECKPOINT)
+def first_checkpoint(test: NDArray[np.float64]) -> int | None:
+    """The first epoch after which test accuracy is 95%.
+
+    >>> first_checkpoint(np.array([0.9, 0.96, 0.94]))
+    2
+    """
+    return first_at(test, CHECKPOINT)
+
+
+def first_at(shares: NDArray[np.float64], least: float) -> int | None:
+    """The first epoch after which accuracy is at least this; None if it never is."""
+    reached = np.flatnonzero(shares >= least)
     return int(reached[0]) + 1 if reached.size else None
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lessnoise_paper.training.data import Images
     from lessnoise_paper.training.trainer import Run
 
+INSIDE = "inside"
+"""MNIST with R1SMG as published inside the range of Remark 1, and its result file."""
 _SHOWN = 10000  # training images on which accuracy is measured
 _SILENCE = 15.0  # seconds after which a long epoch says how far it is
 
@@ -43,6 +45,16 @@ def runs_of(case: settings.Case, seeds: Sequence[int]) -> list[Run]:
     return found
 
 
+def runs_inside(case: settings.Case, seeds: Sequence[int]) -> list[Run]:
+    """R1SMG as published with epsilon0 below 1/M at every step, for every seed."""
+    from lessnoise_paper.training.trainer import Run
+
+    share = settings.SHARES[0]
+    law: Any = settings.stored_plan(case.data, settings.INSIDE, share).mechanism.law
+    total = settings.claimed_inside(case, share).epsilon
+    return [Run(settings.INSIDE, total, seed, law, case.clip_norm) for seed in seeds]
+
+
 def train_case(
     case: settings.Case,
     images: Images,
@@ -53,9 +65,14 @@ def train_case(
     out: Path,
     command: str,
     deadline: float = float("inf"),
+    name: str | None = None,
+    shown: int = _SHOWN,
     report: Callable[[str], object] = print,
 ) -> dict[str, Any]:
-    """Train all runs of a case; results are in ``out``/DATA.json, the checkpoint is beside them."""
+    """Train all runs of a case; results are in ``out``/NAME.json (left out: the data's), the checkpoint is beside them.
+
+    Training accuracy is that of the first ``shown`` records.
+    """
     import torch
 
     from lessnoise_paper.training.networks import network
@@ -66,13 +83,14 @@ def train_case(
     train, labels, test, test_labels = (torch.from_numpy(part.copy()).to(place) for part in images)
     labels, test_labels = labels.long(), test_labels.long()
     records = len(labels)
-    ensemble = Ensemble(network(case.data), runs, place)
+    ensemble = Ensemble(network(case.data), runs, place, case.optimizer)
+    name = case.data if name is None else name
     generator = torch.Generator(device=place).manual_seed(20241 + min(run.seed for run in runs))
-    result = _blank(case, runs, records, epochs, device, command)
-    checkpoint = out / f"{case.data}.pt"
+    result = _blank(case, runs, records, epochs, min(shown, records), device, command)
+    checkpoint = out / f"{name}.pt"
     _restore(checkpoint, result, ensemble, generator, report)
     steps_in = [epoch * records // case.batch for epoch in range(epochs + 1)]
-    report(f"{case.data}: {len(runs)} runs side by side, {epochs} x {steps_in[1]} steps, on {device}")
+    report(f"{name}: {len(runs)} runs side by side, {epochs} x {steps_in[1]} steps, on {device}")
     for epoch in range(result["epochs_done"], epochs):
         started = time.perf_counter()
         steps = steps_in[epoch + 1] - steps_in[epoch]
@@ -81,7 +99,7 @@ def train_case(
         for step, (indices, taking_part) in enumerate(batches):
             if time.perf_counter() - said > _SILENCE:
                 said = time.perf_counter()
-                report(f"{case.data} epoch {epoch + 1} of {epochs}: step {step} of {steps}, {said - started:.0f} s")
+                report(f"{name} epoch {epoch + 1} of {epochs}: step {step} of {steps}, {said - started:.0f} s")
             ensemble.step(
                 as_floats(train[indices]),
                 labels[indices],
@@ -90,7 +108,7 @@ def train_case(
                 batch=case.batch,
                 generator=generator,
             )
-        on_train = ensemble.accuracy(train[:_SHOWN], labels[:_SHOWN])
+        on_train = ensemble.accuracy(train[:shown], labels[:shown])
         on_test = ensemble.accuracy(test, test_labels)
         for line, train_share, test_share in zip(result["runs"], on_train, on_test, strict=True):
             line["train"].append(round(train_share, 5))
@@ -98,17 +116,17 @@ def train_case(
         took = time.perf_counter() - started
         result["epochs_done"], result["seconds"] = epoch + 1, round(result["seconds"] + took, 1)
         result["date"] = datetime.now(UTC).strftime("%Y-%m-%d")
-        _save(out, case.data, result, ensemble, generator)
+        _save(out, name, result, ensemble, generator)
         best = max(on_test)
-        report(f"{case.data} epoch {epoch + 1} of {epochs}: {took:.1f} s, best test accuracy {best:.4f}")
+        report(f"{name} epoch {epoch + 1} of {epochs}: {took:.1f} s, best test accuracy {best:.4f}")
         if time.monotonic() + 1.1 * took > deadline and epoch + 1 < epochs:
-            report(f"{case.data}: out of time after epoch {epoch + 1}; run again with the same --out to go on")
+            report(f"{name}: out of time after epoch {epoch + 1}; run again with the same --out to go on")
             break
     return result
 
 
 def _blank(
-    case: settings.Case, runs: list[Run], records: int, epochs: int, device: str, command: str
+    case: settings.Case, runs: list[Run], records: int, epochs: int, shown: int, device: str, command: str
 ) -> dict[str, Any]:
     from lessnoise_paper.training.trainer import origin
 
@@ -120,7 +138,8 @@ def _blank(
         "batch": case.batch,
         "learning_rate": case.learning_rate,
         "clip_norm": case.clip_norm,
-        "train_accuracy_on": min(_SHOWN, records),
+        "optimizer": case.optimizer,
+        "train_accuracy_on": shown,
         **origin(device, command),
         "date": "",
         "seconds": 0.0,
@@ -131,7 +150,7 @@ def _blank(
 
 
 def _same(mine: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    fixed = ("data", "records", "epochs", "batch", "learning_rate", "clip_norm")
+    fixed = ("data", "records", "epochs", "batch", "learning_rate", "clip_norm", "optimizer")
     lines = [[(run["method"], run["epsilon"], run["seed"]) for run in one["runs"]] for one in (mine, theirs)]
     return lines[0] == lines[1] and all(mine[name] == theirs[name] for name in fixed)
 
@@ -170,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lessnoise_paper.training.run", description=__doc__)
     parser.add_argument("--data", required=True, type=Path, help="folder with MNIST and CIFAR-10")
     parser.add_argument("--out", required=True, type=Path, help="folder for results and checkpoints")
-    parser.add_argument("--only", nargs="*", default=["mnist", "cifar10", "strong"], help="mnist, cifar10, strong")
+    parser.add_argument(
+        "--only", nargs="*", default=["mnist", "cifar10", "strong"], help="mnist, cifar10, inside, strong"
+    )
     parser.add_argument("--epochs", type=int, help="fewer than the study's")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     late = "stop after this time, at the end of an epoch"
@@ -186,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = {name: value for name, value in vars(asked).items() if name != "sweep"}
-    run_study(**options, command="python -m lessnoise_paper.training.run " + _anonymous(words))
+    run_study(**options, command="python -m lessnoise_paper.training.run " + anonymous(words))
 
 
 def run_study(
@@ -203,26 +224,28 @@ def run_study(
     command: str = "lessnoise study learning --rerun",
     report: Callable[[str], object] = print,
 ) -> None:
-    """Train what ``only`` names ("mnist", "cifar10", "strong") and write the result files."""
+    """Train what ``only`` names ("mnist", "cifar10", "inside", "strong") and write the result files."""
     import torch
 
     deadline = time.monotonic() + 60.0 * minutes
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     out.mkdir(parents=True, exist_ok=True)
-    found = {name: load(name, data) for name in only if name != "strong"}  # what is missing is missed before training
+    # What is missing is missed before training.
+    found = {name: load(_data_of(name), data) for name in only if name != "strong"}
     for name, images in found.items():
-        case = settings.CASES[name]
+        case = settings.CASES[_data_of(name)]
         if records is not None:
             images = images._replace(train=images.train[:records], train_labels=images.train_labels[:records])
         train_case(
             case,
             images,
-            runs_of(case, range(seeds)),
+            (runs_inside if name == INSIDE else runs_of)(case, range(seeds)),
             epochs=case.epochs if epochs is None else epochs,
             device=place,
             out=out,
             command=command,
             deadline=deadline,
+            name=name,
             report=report,
         )
     if "strong" in only:
@@ -233,7 +256,12 @@ def run_study(
         )
 
 
-def _anonymous(words: Sequence[str]) -> str:
+def _data_of(name: str) -> str:
+    """The data set of what is trained: ``inside`` is MNIST with noise inside the range of Remark 1."""
+    return "mnist" if name == INSIDE else name
+
+
+def anonymous(words: Sequence[str]) -> str:
     """The command as typed, but for folders."""
     hidden = {"--data": "DATA", "--out": "OUT"}
     shown = [hidden.get(words[i - 1], word) if i else word for i, word in enumerate(words)]

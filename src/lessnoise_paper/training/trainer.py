@@ -24,9 +24,16 @@ from torch.nn import functional
 from lessnoise_paper.training.networks import Conv, Dense, Network, Pool, module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lessnoise.mechanism import Radial
+
+OPTIMIZERS: dict[str, Callable[[list[torch.Tensor]], torch.optim.Optimizer]] = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, momentum=0.9),
+    "adam": lambda parameters: torch.optim.Adam(parameters),
+}
+"""How a step follows from a noisy gradient: post-processing, so privacy does not depend on it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Run:
 class Ensemble:
     """The weights of all runs: for each layer (runs, inputs, outputs) and (runs, 1, outputs)."""
 
-    def __init__(self, net: Network, runs: list[Run], device: torch.device) -> None:
+    def __init__(self, net: Network, runs: list[Run], device: torch.device, optimizer: str = "sgd") -> None:
         self.net, self.runs, self.device = net, runs, device
         modules = [module(net, torch.Generator().manual_seed(1000 + run.seed)) for run in runs]
         layers = [[part for part in built if isinstance(part, torch.nn.Conv2d | torch.nn.Linear)] for built in modules]
@@ -54,6 +61,8 @@ class Ensemble:
         self.biases = [torch.zeros(len(runs), 1, weight.shape[2], device=device) for weight in self.weights]
         self.clips = torch.tensor([run.clip_norm for run in runs], device=device)
         self._noise = Noise(runs, net.parameters, device)
+        # Every optimizer here works entry by entry, so that runs side by side do not touch each other.
+        self._optimizer = OPTIMIZERS[optimizer]([*self.weights, *self.biases])
 
     def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]]:
         """Scores (runs, batch, 10) of images (runs, batch, height, width, channels); each layer's (input, output)."""
@@ -115,7 +124,7 @@ class Ensemble:
         batch: float,
         generator: torch.Generator,
     ) -> None:
-        """One step of every run: w -= rate/batch (clipped sum + noise)."""
+        """One step of every run along (clipped sum + noise)/batch; plain SGD: w -= rate/batch (clipped sum + noise)."""
         weights, biases, _ = self.clipped_sums(images, labels, taking_part)
         noise = self._noise.draw(generator)
         start = 0
@@ -123,8 +132,11 @@ class Ensemble:
             for parameter, total in zip(own, sums, strict=True):
                 size = total[0].numel()
                 part = noise[:, start : start + size].view_as(total)
-                parameter -= (rate / batch) * (total + part)
+                parameter.grad = (total + part) / batch
                 start += size
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.step()
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def accuracy(self, images: torch.Tensor, labels: torch.Tensor, chunk: int = 2500) -> list[float]:
@@ -138,12 +150,15 @@ class Ensemble:
 
     def state(self) -> dict[str, Any]:
         """For checkpoints."""
-        return {"weights": [w.cpu() for w in self.weights], "biases": [b.cpu() for b in self.biases]}
+        parts = {"weights": [w.cpu() for w in self.weights], "biases": [b.cpu() for b in self.biases]}
+        return {**parts, "optimizer": self._optimizer.state_dict()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of :meth:`state`."""
-        self.weights = [w.to(self.device) for w in state["weights"]]
-        self.biases = [b.to(self.device) for b in state["biases"]]
+        for own, kept in ((self.weights, state["weights"]), (self.biases, state["biases"])):
+            for parameter, value in zip(own, kept, strict=True):
+                parameter.copy_(value)
+        self._optimizer.load_state_dict(state["optimizer"])
 
 
 class Noise:
