@@ -105,7 +105,7 @@ def inside(numbers: Numbers) -> Words:
 def rates(numbers: Numbers) -> Words:
     """Other learning rates, clipping norms and optimizers."""
     if not numbers["compared"]:
-        return Wording("learning", "no-rates", said=PAPER["mnist"]).words()
+        return Wording("learning", "no-rates").words()
     ways = [
         {**way, "name": numbers["optimizers"][way["optimizer"]], **{one: _arrival(way, one) for one in _BOTH}}
         for way in numbers["compared"]

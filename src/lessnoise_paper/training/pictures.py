@@ -157,7 +157,8 @@ def swept_figure(ways: Sequence[Compared], read_result: Reader = read) -> Figure
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
         for panel, way in zip(axes, ways, strict=False):
             _lines(panel, curves_of(way, read_result), "test")
-            panel.set_xlim(0.0, 15.0)
+            panel.set_xlim(0.0, 15.5)
+            panel.set_xticks([0, 5, 10, 15])
             panel.set_ylim(0.8, 1.0)
             panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
             panel.axhline(results.CHECKPOINT, color=INK, linewidth=0.8)
@@ -167,6 +168,8 @@ def swept_figure(ways: Sequence[Compared], read_result: Reader = read) -> Figure
             words = f"{OPTIMIZERS[way.optimizer]}, rate {way.learning_rate:g}, C = {way.clip_norm:g}"
             panel.set_title(f"{words}\nclaimed ε = {way.claimed_epsilon:g}", loc="left", fontsize=9)
             quiet_axes(panel)
+        for panel in axes[::columns]:
+            panel.set_ylabel(_PARTS["test"], fontsize=9)
         for panel in axes[len(ways) :]:
             panel.set_visible(False)
         for panel in axes[max(0, len(ways) - columns) : len(ways)]:
@@ -176,7 +179,7 @@ def swept_figure(ways: Sequence[Compared], read_result: Reader = read) -> Figure
         figure.legend(handles, [NAMES[method] for method in methods], loc="lower center", ncols=2, frameon=False)
         height = figure.get_figheight()
         figure.subplots_adjust(
-            left=0.06, right=0.985, top=1 - 0.5 / height, bottom=0.95 / height, hspace=0.42, wspace=0.08
+            left=0.08, right=0.985, top=1 - 0.5 / height, bottom=0.95 / height, hspace=0.42, wspace=0.08
         )
         return figure
 
