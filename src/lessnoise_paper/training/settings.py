@@ -138,7 +138,7 @@ def step_inside(case: Case, share: float) -> Guarantee:
     """(epsilon0, delta0) that a step gets with epsilon0 = ``share``/M, and the delta0 of the paper's two trainings.
 
     >>> print(step_inside(CASES["mnist"], 0.99))
-    (3.80623e-05, 3.33337e-07)-DP under add/remove
+    (3.80623e-05, 3.33342e-07)-DP under add/remove
     """
     # delta0 does not depend on the total epsilon: (delta - delta')/(T q), the paper's second equation.
     delta = amortise(case.budgets[0].epsilon, DELTA, steps=case.steps, rate=case.rate).delta
@@ -149,7 +149,7 @@ def claimed_inside(case: Case, share: float) -> Guarantee:
     """The total that the paper's strong composition states for such steps.
 
     >>> print(claimed_inside(CASES["mnist"], 0.99))
-    (9.24096e-05, 1e-05)-DP under add/remove
+    (9.24094e-05, 1e-05)-DP under add/remove
     """
     step = step_inside(case, share)
     return strong_composition(step.epsilon, step.delta, steps=case.steps, rate=case.rate)

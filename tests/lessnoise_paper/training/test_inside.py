@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from lessnoise_paper.training import inside, settings
+from lessnoise_paper.training import inside, results, settings
 from tests.helpers import oracles
 
 CONFIDENCE = 1e-9  # of a false alarm
@@ -105,3 +105,21 @@ def test_gaussian_noise_of_that_length_keeps_what_another_accountant_says(data):
     event = accounting.PoissonSampledDpEvent(case.rate, accounting.GaussianDpEvent(sigma))
     theirs = PLDAccountant(value_discretization_interval=1e-3).compose(event, case.steps).get_epsilon(1e-5)
     assert one.gaussian_epsilon == pytest.approx(theirs, rel=0.01)
+
+
+def test_training_inside_the_range_is_stored_with_its_settings():
+    stored, study = results.read("inside"), results.read("mnist")
+    for name in ("records", "batch", "learning_rate", "clip_norm"):
+        assert stored[name] == study[name]
+    assert {run["method"] for run in stored["runs"]} == {settings.INSIDE}
+    lines = inside.trained_inside()
+    ours = next(line for line in lines if line.method == settings.INSIDE)
+    last = [run["test"][stored["epochs_done"] - 1] for run in stored["runs"]]
+    assert (ours.accuracy, ours.least, ours.greatest) == pytest.approx((sum(last) / len(last), min(last), max(last)))
+    assert ours.length > max(line.length for line in lines if line is not ours)
+    assert "no privacy" in ours.guarantee
+    for line in lines:
+        if line.method == "dpsgd":  # the same epochs of the study's own runs
+            runs = [r["test"] for r in study["runs"] if (r["method"], r["epsilon"]) == ("dpsgd", line.claimed_epsilon)]
+            assert line.accuracy == pytest.approx(np.mean([run[line.epochs - 1] for run in runs]))
+    assert inside.trained_inside(lambda name: None) == []

@@ -73,7 +73,7 @@ def test_stored_calibrated_plans_keep_their_target(name):
     plan = learn.TrainingPlan.from_dict(entry["plan"])
     delta = plan.delta(entry["epsilon"])
     assert 0.9e-5 < delta.upper <= 1e-5
-    assert list(entry["delta"]) == pytest.approx([delta.lower, delta.upper], rel=1e-9)
+    assert list(entry["delta"]) == pytest.approx([delta.lower, delta.upper], rel=1e-3)
 
 
 def test_what_the_stored_plans_say():
@@ -441,6 +441,12 @@ def test_the_docs_quote_the_stored_results():
         assert f"≥ {' | '.join(cells)} | {' and '.join(f'{length:.0f}' for length in one.gaussian_lengths)} |" in text
         if one.gaussian_epsilon is not None:
             assert f"({up(one.gaussian_epsilon, 5)}, 10⁻⁵)" in text
+    lines = {(line.method, line.claimed_epsilon): line for line in inside.trained_inside()}
+    ours = next(line for (method, _), line in lines.items() if method == settings.INSIDE)
+    told = " ".join(text.split())
+    assert f"reaches {ours.accuracy:.1%} of the test set, {ours.least:.1%} to {ours.greatest:.1%} over seeds" in told
+    wide, narrow = lines["dpsgd", 1.795], lines["dpsgd", 16.983]
+    assert f"DP-SGD is at {wide.accuracy:.1%} with σ = 1.1 and at {narrow.accuracy:.1%} with σ = 0.5" in told
     for way in compared.compared():
         arrivals = [str(one.arrival or f"> {way.trained}") for one in (way.published, way.dpsgd)]
         cells = [f"{way.learning_rate:g}", f"{way.clip_norm:g}", f"{way.claimed_epsilon:g}", str(way.seeds), *arrivals]
