@@ -402,10 +402,10 @@ def test_tables_and_pictures_come_from_the_result_files(tmp_path):
     assert curve.test[0].tolist() == pytest.approx([0.5, 0.4, 0.6])
     options = {"seed": 0, "samples": 0, "results_folder": str(tmp_path)}
     files = single_page(registry.TRAINING, Settings(options={"learning": options}))
-    assert set(files) == {"index.html", "numbers.json", "mnist.svg"}
+    assert set(files) == {"index.html", "numbers.json", "mnist.svg", "mnist.png"}
     assert files["mnist.svg"].startswith(b"<?xml")
     page = files["index.html"].decode()
-    assert "R1SMG as published, MNIST at epsilon = 16.983: 95% test accuracy in epoch 2; the paper says 5." in page
+    assert "95% test accuracy in epoch 2; the paper says 5. DP-SGD as in the paper, MNIST" in page
     assert "98.10%" in page  # the strong recipe
     (tmp_path / "mnist.json").write_text("{")
     with pytest.raises(ln.InvalidInput, match="is not JSON"):
@@ -507,7 +507,7 @@ def test_the_attackers_picture_shows_the_laws_along_the_gradient():
     assert (found[0].scores_with > 0.5).all()
     assert (found[1].scores_without > 0.5).mean() > 0.2
     result = experiment.collected(lambda name: None, found)
-    assert set(result.files) == {"learning-membership.svg"}
+    assert set(result.files) == {"learning-membership.svg", "learning-membership.png"}
     assert result.numbers["membership"][0]["training_claimed_epsilon"] == 1.795
 
 
@@ -552,7 +552,7 @@ def test_command_trains_again_on_given_data(torch, tmp_path, monkeypatch):
     numbers = json.loads(answer.stdout)
     assert [row["method"] for row in numbers["rows"]][:2] == ["sgd", "dpsgd"]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("index.html", "numbers.json", "mnist.svg", "mnist.json", "mnist.pt")
+        *("index.html", "numbers.json", "mnist.svg", "mnist.png", "mnist.json", "mnist.pt")
     }
     assert command("--out", str(tmp_path / "out")).exit_code == 0  # a page of ours may be replaced
     (tmp_path / "out" / "index.html").write_text("somebody else's")
