@@ -548,6 +548,14 @@ def test_every_figure_has_alternative_text_with_a_number_and_a_caption(page, run
 
 
 @pytest.mark.slow
+def test_no_formula_is_left_as_it_is_typed(page):
+    report = page[page.index("<header>") : page.index('id="explorer"')]
+    assert report.count("<math>") > 30
+    words = re.sub(r"<svg.*?</svg>|<math>.*?</math>|<a [^>]*>.*?</a>|<[^>]*>", " ", report, flags=re.DOTALL)
+    assert re.findall(r".{0,30}(?:\b[^\W\d]_\w|\^|\$).{0,30}", words) == []
+
+
+@pytest.mark.slow
 def test_every_section_of_the_page_states_its_exact_privacy(page, run):
     parts = page.split('<section id="')[1:]
     named = {part.split('"', 1)[0]: part for part in parts}
