@@ -33,7 +33,12 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
     @property
-    def references(self):
-        """Whatever a browser might fetch, or a reader follow."""
+    def fetched(self):
+        """Whatever a browser fetches by itself."""
         places = ("src", "href", "srcset", "action")
-        return [attributes[name] for _, attributes in self.tags for name in places if name in attributes]
+        return [found[name] for tag, found in self.tags if tag != "a" for name in places if name in found]
+
+    @property
+    def followed(self):
+        """Where a reader can go."""
+        return [found["href"] for found in self.all("a") if "href" in found]

@@ -155,14 +155,8 @@ def test_the_command_writes_numbers_and_pictures(monkeypatch, small_table, tmp_p
     values = json.loads((out / "numbers.json").read_text())
     assert values["private"] is False
     assert {point["part"] for point in values["points"]} == set(PARTS)
-    assert sorted(path.name for path in out.iterdir()) == [
-        "equal.svg",
-        "index.html",
-        "numbers.json",
-        "published.svg",
-        "scree.svg",
-        "small.svg",
-    ]
+    pictures = {f"{name}.{kind}" for name in ("equal", "published", "scree", "small") for kind in ("svg", "png")}
+    assert {path.name for path in out.iterdir()} == {"index.html", "numbers.json", *pictures}
     (out / "index.html").write_text("mine")
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 2

@@ -11,6 +11,7 @@ from lessnoise_paper import Settings, single_page
 from lessnoise_paper.experiments import demo_pictures as plots
 from lessnoise_paper.experiments.demo import DIMENSIONS, PAPER_DELTA, PAPER_EPSILON, QUANTILES, run_demo
 from lessnoise_paper.registry import DEMO
+from lessnoise_paper.render import PAPER_FULL, PAPER_PAGE
 from tests.helpers.outline import Outline
 
 KEYS = {
@@ -216,8 +217,9 @@ def test_page_is_well_formed_self_contained_and_described(html, result):
     images = [*(image["alt"] for image in outline.all("img")), *(a["aria-label"] for a in outline.all("svg"))]
     assert len(images) == len(result.rows) + 6  # the maps, the truth, the scale, four pictures
     assert all(len(label) > 20 for label in images)
-    assert all(reference.startswith(("data:image/", "#")) for reference in outline.references)
-    assert "http" not in re.sub(r"base64,[^\"]*", "", html)
+    assert all(reference.startswith(("data:image/", "#")) for reference in outline.fetched)
+    assert {link for link in outline.followed if link.startswith("http")} == {PAPER_PAGE, PAPER_FULL}
+    assert len(re.findall(r"https?://", re.sub(r"base64,[^\"]*", "", html))) == 3, "links to the paper alone"
     assert "@import" not in html
     assert not re.search(r"url\((?!#)", html)
     assert len(html.encode()) < 3_000_000

@@ -24,6 +24,7 @@ from lessnoise_paper.experiments import counts as experiment
 from lessnoise_paper.experiments.rows import Reconstruction
 from lessnoise_paper.experiments.uber import PAPER_MEANS, cell_counts, run_uber
 from lessnoise_paper.experiments.windows import SMALL_COUNT, VALID_CELLS, try_windows
+from lessnoise_paper.render import PAPER_FULL, PAPER_PAGE
 from lessnoise_paper.sections import counts as section
 from tests.helpers.outline import Outline
 
@@ -299,14 +300,16 @@ def test_the_page_is_self_contained_and_says_the_numbers(files):
     html = files["index.html"].decode()
     outline = Outline(html)
     assert outline.unbalanced == outline.open == []
-    assert all(reference.startswith(("data:", "#")) for reference in outline.references)
+    assert all(reference.startswith(("data:", "#")) for reference in outline.fetched)
+    assert {link for link in outline.followed if link.startswith("http")} == {PAPER_PAGE, PAPER_FULL}
+    assert {link for link in outline.followed if not link.startswith(("#", "http"))} < files.keys()
     assert all(image["alt"] for image in outline.all("img"))
     assert len(outline.all("img")) == 8 + 6 + 10  # maps: the paper's with the truth, all at 1e-5, equal privacy
-    assert len(outline.all("svg")) == 3
+    assert len(outline.all("svg")) == 3 + 3  # with the scales of the maps
     assert "0.2166" in html
     assert "synthetic city" in html
     assert "nan" not in re.sub(r"base64,[^\"]*", "", html)
-    assert not re.search(r"https?://", re.sub(r"base64,[^\"]*", "", html))
+    assert len(re.findall(r"https?://", re.sub(r"base64,[^\"]*", "", html))) == 3, "links to the paper alone"
     assert "rounded" in html
 
 
