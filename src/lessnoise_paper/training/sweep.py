@@ -56,7 +56,6 @@ TRIALS = (
     Trial("sgd", 1.0, 1.0),
     Trial("sgd", 0.5, 1.0, budget=0),
     Trial("sgd", 1.5, 0.3),
-    Trial("sgd", 0.05, 1.0),
 )
 """The most telling first."""
 

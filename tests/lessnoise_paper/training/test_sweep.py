@@ -164,3 +164,15 @@ def test_words_follow_the_sweep(monkeypatch):
     nothing = json.loads(json.dumps(learning.collected(lambda name: None, []).numbers))
     assert "python -m lessnoise_paper.training.sweep" in sections.learning.rates(nothing).setting
     assert sections.learning.inside(nothing).privacy == sections.learning.inside(numbers).privacy
+
+
+def test_the_stored_sweep_is_what_the_command_trains(torch):
+    from lessnoise_paper.training.sweep import TRIALS
+
+    budgets = settings.CASES["mnist"].budgets
+    asked = {(t.optimizer, t.learning_rate, t.clip_norm, budgets[t.budget].epsilon): t.seeds for t in TRIALS}
+    runs = results.read("sweep")["runs"]
+    assert {way_of(run) for run in runs} == asked.keys()
+    for way, seeds in asked.items():
+        found = sorted((run["method"], run["seed"]) for run in runs if way_of(run) == way)
+        assert found == [(method, seed) for method in sorted(settings.SWEPT) for seed in range(seeds)]
