@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -178,7 +179,7 @@ def _one(name: str, settings: Settings, out: Path, tell: Listener) -> Outcome:
     started = time.perf_counter()
     tell(name, "starting", 0, 1)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _threads(settings):
             warnings.simplefilter("ignore", ClaimWarning)  # the report says it, with numbers
             result = experiment.run(
                 settings.data, lambda label, done, total: tell(name, label, done, total), **parameters
@@ -193,6 +194,13 @@ def _one(name: str, settings: Settings, out: Path, tell: Listener) -> Outcome:
     record = store.load(out, experiment, parameters)
     assert record is not None
     return Outcome(name, MADE, time.perf_counter() - started, numbers=record["numbers"])
+
+
+def _threads(settings: Settings) -> contextlib.AbstractContextManager[Any]:
+    """One thread for the matrices of embedded data: they are so small that threads would wait for each other."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1) if settings.quick else contextlib.nullcontext()
 
 
 def _here(out: Path, settings: Settings, todo: list[Experiment], tell: Listener) -> dict[str, Outcome]:

@@ -20,6 +20,8 @@ from lessnoise.harmless import printable
 from lessnoise.text import down
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import Task
     from rich.table import Table
 
     from lessnoise._common import Progress
@@ -104,15 +106,38 @@ def new_table(title: str, words: Iterable[str], numbers: Iterable[str] = (), mor
     return table
 
 
+def time_left_bars(**options: Any) -> Bars:  # noqa: ANN401
+    """Bars on standard error, each with the share that is done, the time it took, and about the time that is left."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    class Left(TimeRemainingColumn):
+        """In words, and nothing before it is known."""
+
+        def render(self, task: Task) -> Text:
+            seconds = task.time_remaining
+            if task.finished or seconds is None:
+                return Text("")
+            return Text(f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left")
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), Left()
+    # The steps take very different times: the estimate is over all of them.
+    return Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600.0, **options)
+
+
 @contextlib.contextmanager
 def progress_bar(quiet: bool) -> Iterator[Progress | None]:
     """A bar to report (label, done, total) to, gone when the work is done; None if nothing is to be shown."""
     if quiet:
         yield None
         return
-    from rich.progress import Progress
-
-    bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    bar = time_left_bars(disable=not sys.stderr.isatty())
     task = bar.add_task("starting", total=None)
 
     def report(label: str, done: int, total: int) -> None:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 from lessnoise.errors import LessnoiseError
 from lessnoise.mechanism.curve import delta_of, gaussian
 from lessnoise.mechanism.curve.chords import TooMuchWork, at_most
-from lessnoise.mechanism.curve.dispatch import invert_curve
+from lessnoise.mechanism.curve.dispatch import safe_crossing
+from lessnoise.mechanism.curve.radial import RadialCurve
 from lessnoise.mechanism.law import Radial
 
 if TYPE_CHECKING:
     from lessnoise.guarantees import Bracket
 
+_IRRELEVANT = 1e-9  # of delta: where the curve is so far below it, how far does not matter
+_COARSE = 1e-3
 _MOST_CELLS = 2_000_000  # an ordinary target takes 10,000, a power p near 1 at few entries much more
 
 
@@ -41,16 +44,21 @@ def _unit_scale(dimension: int, k: float, p: float, epsilon: float, delta: float
         # Computed anew, so that the work, which is limited, does not depend on what was asked before.
         return delta_of.__wrapped__(Radial(k, p, math.exp(x)), dimension, 1.0, epsilon, tolerance)
 
+    def rough(x: float) -> float:
+        if k == dimension and p == 1.0:  # has a fast curve of its own
+            return curve(x, _COARSE).middle
+        return RadialCurve(dimension, k, p, math.exp(x), 1.0, epsilon).estimate(_IRRELEVANT * delta)
+
     # Start where the mean squared radius is that of the Gaussian, or at the pure scale if that is less.
     shape = k / p
     start = math.log(sigma) + 0.5 * math.log(dimension) - math.log(max(shape, 1.0)) / p
-    found = None
+    found = math.inf
     with suppress(TooMuchWork), at_most(_MOST_CELLS):
-        found = invert_curve(curve, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
-    if found is None or not (math.isfinite(found.lower) and math.isfinite(found.upper)):
+        found = safe_crossing(curve, rough, delta, start=start, lowest=start - 200.0, highest=start + 200.0)
+    if found == math.inf:
         raise LessnoiseError(
             f"no scale of the radial member k={k:g}, p={p:g} was found for epsilon={epsilon:g}, delta={delta:g}, "
             f"M={dimension}: choose k and p nearer to the Gaussian's (k=M, p=2), or a less extreme target."
         )
     pure = 1.0 / epsilon if k == dimension and p == 1.0 else math.inf  # the l2 mechanism with delta = 0
-    return min(math.exp(found.upper), pure)
+    return min(math.exp(found), pure)

@@ -10,7 +10,15 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
-from lessnoise.mechanism import Goal, analytic_gaussian, best_member, l2_mechanism, least_noise, loss_lower_bound
+from lessnoise.mechanism import (
+    Goal,
+    Request,
+    analytic_gaussian,
+    best_member,
+    l2_mechanism,
+    least_noise,
+    loss_lower_bound,
+)
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
 
 if TYPE_CHECKING:
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000)
 EPSILONS = (0.1, 1.0, 4.0, 8.0)
+_FAMILY_SEARCHED, _PATIENT = 30, 4_000_000  # from so many entries on least_noise has asked for the best member, too
 _SMALLEST_RADIAL = 3  # entries; below, the search over (k, p) takes a minute and ends next to the l2 mechanism
 
 
@@ -81,13 +90,15 @@ def frontier(
 
 def _point(dimension: int, epsilon: float, delta: float, with_bound: bool, with_radial: bool) -> FrontierPoint:
     target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": dimension}
-    goal = Goal.of("squared")
+    goal, calibrated = Goal.of("squared"), Request(**target).reserved_delta
     unit = analytic_gaussian(**target).expected_loss
     l2 = l2_mechanism(**target).expected_loss / unit
     least = least_noise(**target)
     radial = None
     if with_radial and dimension >= _SMALLEST_RADIAL:
-        radial = math.exp(2.0 * goal.log_size(best_member(dimension, epsilon, delta, goal), dimension)) / unit
+        most = {} if dimension >= _FAMILY_SEARCHED else {"most_cells": _PATIENT}
+        member = best_member(dimension, epsilon, calibrated, goal, **most)
+        radial = math.exp(2.0 * goal.log_size(member, dimension)) / unit
     return FrontierPoint(
         dimension=dimension,
         epsilon=epsilon,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessnoise.cli import AsJson, Force, console, print_json
+from lessnoise.cli import AsJson, Force, console, print_json, time_left_bars
 from lessnoise.files import check_free
 from lessnoise.report import is_ours
 from lessnoise_paper import Settings, registry
@@ -62,9 +63,10 @@ def reproduce(
         _print_names(json)
         return
     _check_folder(out, force)
+    works = {section.experiment for section in registry.report(only or ()).sections}
     settings = Settings(quick=quick, seed=seed, data=None if data is None else str(data))
     try:
-        with _bars(quiet=json) as listener:
+        with _bars(len(works), quiet=json) as listener:
             run = run_all(out, settings, only or (), jobs, listener)
     except KeyboardInterrupt:
         typer.echo("stopped: what was complete is kept; run the same command again to go on.", err=True)
@@ -112,21 +114,24 @@ def _print_outcomes(run: Run) -> None:
 
 
 @contextlib.contextmanager
-def _bars(quiet: bool) -> Iterator[Callable[[str, str, int, int], None] | None]:
-    """A bar for each computation under way; None if nothing is to be shown."""
+def _bars(works: int, quiet: bool) -> Iterator[Callable[[str, str, int, int], None] | None]:
+    """A bar for all ``works`` together, with about the time left, and one for each under way; None if quiet."""
     if quiet:
         yield None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    name, label = TextColumn("{task.fields[work]:<22}"), TextColumn("{task.description}")
-    with Progress(name, BarColumn(), TimeElapsedColumn(), label, console=console(), transient=True) as bars:
-        tasks: dict[str, object] = {}
+    with time_left_bars(disable=not sys.stderr.isatty()) as bars:
+        everything = bars.add_task(f"the report, of {works} computations", total=float(works))
+        tasks: dict[str, Any] = {}
+        shares: dict[str, float] = {}
 
         def report(work: str, label: str, done: int, total: int) -> None:
             if work not in tasks:
-                tasks[work] = bars.add_task(label, work=work, total=total)
-            task = tasks[work]
-            bars.update(task, description=label, completed=done, total=max(total, 1))  # type: ignore[arg-type]
+                tasks[work] = bars.add_task(work, total=total)
+            shares[work] = done / max(total, 1)
+            over = shares[work] == 1.0
+            bars.update(
+                tasks[work], description=f"{work}: {label}", completed=done, total=max(total, 1), visible=not over
+            )
+            bars.update(everything, completed=sum(shares.values()))
 
         yield report

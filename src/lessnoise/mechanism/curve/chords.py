@@ -56,7 +56,8 @@ def at_most(cells: int) -> Iterator[None]:
             outer[0] -= allowed - inner[0]
 
 
-def _count(cells: int) -> None:
+def count_work(cells: int) -> None:
+    """Take so many cells from what :func:`at_most` allows."""
     left = _left.get()
     if left is not None:
         left[0] -= cells
@@ -96,7 +97,7 @@ def adaptive_sum(
     the bracket is within ``tolerance`` (relative) or ``floor`` (absolute), or where more cells do not narrow it, since
     what is left is rounding.
     """
-    _count(len(grid))
+    count_work(len(grid))
     nodes = evaluate(grid)
     left, right = _select(nodes, slice(None, -1)), _select(nodes, slice(1, None))
     lower, upper = cells(left, right)
@@ -111,7 +112,7 @@ def adaptive_sum(
         split = worst_cells(upper - lower, 0.3 * tolerance * above)
         keep = ~split
         start, end = _select(left, split), _select(right, split)
-        _count(len(start[0]))
+        count_work(len(start[0]))
         middle = evaluate(0.5 * (start[0] + end[0]))
         new_left, new_right = _join(start, middle), _join(middle, end)
         new_lower, new_upper = cells(new_left, new_right)

@@ -10,7 +10,7 @@ from lessnoise._later import later
 from lessnoise.changes import Changes, Moves
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Bracket
-from lessnoise.mechanism.curve import gaussian, l2, radial
+from lessnoise.mechanism.curve import chords, gaussian, l2, radial
 from lessnoise.mechanism.law import Laplace, Law, Radial
 from lessnoise.mechanism.numerics import computable
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_TOLERANCE = radial.DEFAULT_TOLERANCE
 LARGEST_EPSILON = 1e6
 _COARSE, _FINE = 1e-3, 1e-5
+_STRAIGHT = 1e-3  # in ln of the curve: so near its target, it is a straight line
 # Any bracket of relative width _FINE around a truth below target * _SAFE ends within the target.
 _SAFE = 1.0 - 1.1 * _FINE
 
@@ -209,29 +210,70 @@ def invert_curve(curve: Curve, target: float, *, start: float, lowest: float, hi
         middle = curve(x, tolerance).middle
         return math.log(middle) - goal if middle > 0.0 else -math.inf
 
-    low = high = start
-    step = 0.5
-    while excess(high) > 0.0:
-        if high >= highest:
-            return Bracket(_proved_above(curve, target, highest, 1e-3, _FINE), math.inf)
-        low, high, step = high, min(high + step, highest), 1.6 * step
-    step = 0.5
-    while excess(low) <= 0.0:
-        if low <= lowest:
-            return Bracket(-math.inf, _proved_below(curve, target, high, high, 1e-3, _FINE, highest))
-        high, low, step = low, max(low - step, lowest), 1.6 * step
+    low, high = _around(excess, start, lowest, highest)
+    if high == math.inf:
+        return Bracket(_proved_above(curve, target, highest, 1e-3, _FINE), math.inf)
+    if low == -math.inf:
+        return Bracket(-math.inf, _proved_below(curve, target, high, high, 1e-3, _FINE, highest))
     root, slope = _refine(excess, low, high)
-    tolerance = max(_FINE * min(1.0, slope), 0.1 * _FINE)
+    tolerance = _near(slope)
     margin = tolerance / slope
     above = _proved_above(curve, target, root - margin, margin, tolerance)
     below = _proved_below(curve, target, above, root + margin + 1.1 * _FINE / slope, margin, tolerance, highest)
     return Bracket(above, below)
 
 
+def safe_crossing(
+    curve: Curve, rough: Callable[[float], float], target: float, *, start: float, lowest: float, highest: float
+) -> float:
+    """The upper end of :func:`invert_curve` alone; inf if there is none.
+
+    ``rough(x)``, about the curve and proved by nothing, says where to look; two or three brackets do the rest.
+    """
+    goal = math.log(target)
+
+    def excess(x: float, tolerance: float = _COARSE) -> float:
+        middle = rough(x) if tolerance == _COARSE else curve(x, tolerance).middle
+        return math.log(middle) - goal if middle > 0.0 else -math.inf
+
+    low, high = _around(excess, start, lowest, highest)
+    if high == math.inf:
+        return math.inf
+    if low == -math.inf:
+        return _proved_below(curve, target, high, high, 1e-3, _FINE, highest)
+    root, slope = _refine(excess, low, high)
+    tolerance = _near(slope)
+    margin = tolerance / slope
+    safe = root + margin + (1.1 * _FINE + chords.MARGIN) / slope
+    return _proved_below(curve, target, root - 2.0 * margin, safe, margin, tolerance, highest)
+
+
+def _around(excess: Callable[[float], float], start: float, lowest: float, highest: float) -> tuple[float, float]:
+    """Two points around a falling function's root; (highest, inf) or (-inf, a point below 0) if it is not between."""
+    low = high = start
+    step = 0.5
+    while excess(high) > 0.0:
+        if high >= highest:
+            return highest, math.inf
+        low, high, step = high, min(high + step, highest), 1.6 * step
+    step = 0.5
+    while excess(low) <= 0.0:
+        if low <= lowest:
+            return -math.inf, high
+        high, low, step = low, max(low - step, lowest), 1.6 * step
+    return low, high
+
+
+def _near(slope: float) -> float:
+    """How narrow a bracket has to be where the curve falls so."""
+    return max(_FINE * min(1.0, slope), 0.1 * _FINE)
+
+
 def _refine(excess: Callable[..., float], low: float, high: float) -> tuple[float, float]:
     """Root of a falling function and minus its slope there, both unproved.
 
-    False position (Illinois) on coarse values until near, then secant steps on fine ones.
+    False position (Illinois) on coarse values until near, then secant steps on fine ones, the last of which is not
+    looked at.
     """
     at_low, at_high = excess(low), excess(high)
     slope = 1.0
@@ -259,6 +301,8 @@ def _refine(excess: Callable[..., float], low: float, high: float) -> tuple[floa
         value = excess(x, _FINE)
         if x != previous and before != value and (before - value) / (x - previous) > 0.0:
             slope = (before - value) / (x - previous)
+            if abs(value) < _STRAIGHT:
+                return x + value / slope, slope
     return x, max(slope, 1e-9)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import cache
+from lessnoise import noise as noise_engine
 from lessnoise._later import offers
 from lessnoise.changes import ball
 from lessnoise.errors import InvalidInput
@@ -33,7 +34,7 @@ from lessnoise.mechanism.least.bound.dual import TOLERANCE
 from lessnoise.mechanism.least.bound.proof import Proof
 from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Design, Goal, Problem, Ramp
 from lessnoise.mechanism.least.search import FAILURES, LARGEST_STAIRCASE, find
-from lessnoise.mechanism.least.staircase import design, solve
+from lessnoise.mechanism.least.staircase import best_chain
 from lessnoise.mechanism.request import Request
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def proved_bound(dimension: int, epsilon: float, delta: float, goal: Goal) -> fl
 
     What is kept on disk is a proof, and a bound is what going through it again gives: never a number that was read.
     """
-    law = find(dimension, epsilon, delta, 1.0, goal).law
+    law = find(dimension, epsilon, _calibrated_at(delta, epsilon, dimension), 1.0, goal).law
     size, problem = math.exp(goal.log_size(law, dimension)), Problem(dimension, epsilon, delta, goal.power)
     with np.errstate(all="ignore"):
         if goal.probability is not None:
@@ -217,7 +218,13 @@ def _compute(problem: Problem, expected: float, law: Radial | Shells) -> LowerBo
             break
     if count > _WIDE or best.value >= goal * expected:
         return best
-    return max(best, lower_bound(problem, _guide(problem), expected), key=lambda bound: bound.value)
+    near = problem._replace(target=_calibrated_at(problem.target, problem.epsilon, problem.dimension))
+    return max(best, lower_bound(problem, _guide(near), expected), key=lambda bound: bound.value)
+
+
+def _calibrated_at(delta: float, epsilon: float, dimension: int) -> float:
+    """What mechanisms are calibrated at, a hair below: what was found for them steers bounds, and is searched once."""
+    return noise_engine.reserved(delta, epsilon, dimension)
 
 
 def _quantile_bound(problem: Problem, probability: float, size: float, law: Radial | Shells) -> float:
@@ -239,7 +246,7 @@ def _guide(problem: Problem) -> Staircase | None:
     if problem.dimension > LARGEST_STAIRCASE:
         return None
     try:
-        return solve(design(problem))
+        return best_chain(problem)
     except FAILURES:
         return None
 

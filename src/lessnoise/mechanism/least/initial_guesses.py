@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 6_000
 TAIL = 9.0  # the chain ends where a ball's mass is below e^-TAIL delta of the largest
+_ENOUGH = 400  # steps, from which delta is known well enough for a start
 CORE = 12.0  # and starts, in high dimension, where it is below e^-CORE delta
 
 
@@ -83,13 +84,22 @@ def _prefixes(problem: Problem, radii: Array) -> tuple[Array, Array]:
         return (partial(mean) + mass * mean) / total, (partial(inner) + mass * ends) / total
 
 
+def _delta(problem: Problem, radii: Array) -> float:
+    """About delta of a staircase that ends where there is hardly any mass; of many steps some speak for all."""
+    every = len(radii) // _ENOUGH
+    if every < 2:
+        return evaluate(problem, radii)[1]
+    weights = ball_weights(problem.dimension, problem.epsilon, radii)[:-1:every]
+    return float(weights @ lunes(problem.dimension, radii[:-1:every], radii[1::every]) / weights.sum())
+
+
 def tail_start(problem: Problem, first: float, guess: float, power: float) -> Start:
     """The long chain from ``first`` whose width makes delta right."""
     from scipy.optimize import brentq
 
     def excess(log_width: float) -> float:
         radii = power_chain(problem, first, math.exp(log_width), power)
-        return math.log(max(evaluate(problem, radii)[1], 1e-300) / problem.target)
+        return math.log(max(_delta(problem, radii), 1e-300) / problem.target)
 
     high = 0.0
     while power > 1.0 and excess(high) > 0.0:

@@ -21,7 +21,7 @@ from lessnoise.mechanism.families.shells import Shells, calibrated
 from lessnoise.mechanism.law import Radial, law_from_dict
 from lessnoise.mechanism.least.initial_guesses import TooManySteps, begin
 from lessnoise.mechanism.least.objective import SMALLEST_GAIN, Power, Problem, Ramp, checked_note
-from lessnoise.mechanism.least.staircase import blended, design, solve, usable
+from lessnoise.mechanism.least.staircase import best_chain, blended, design, solve, usable
 from lessnoise.mechanism.least.staircase_newton import newton
 from lessnoise.mechanism.numerics import log_axial_constant, log_gamma_ratio
 from lessnoise.mechanism.rigorous import confirmed
@@ -53,6 +53,7 @@ _MEMBER_CELLS = 300_000  # an ordinary target takes 50,000, one of few entries a
 _EVALUATIONS = 45
 _MOST_CONFIRMED = 100  # shells of a kept law that ball arithmetic confirms at once
 _LARGEST_POWER = 64.0  # of a radial member; beyond, it is a uniform ball but for its rim
+_IRRELEVANT = 1e-9  # of delta: where a trial is so far below it, how far does not matter
 _Law = TypeVar("_Law", Radial, Shells)
 UNREADABLE = (LessnoiseError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError)
 
@@ -221,8 +222,8 @@ def _shells(dimension: int, epsilon: float, delta: float, goal: Goal) -> Shells:
     def certified(law: Shells) -> Shells:
         return calibrated(law, sensitivity=1.0, epsilon=epsilon, delta=delta)
 
-    problem = design(Problem(dimension, epsilon, delta, goal.power))
-    chain = solve(problem)
+    asked = Problem(dimension, epsilon, delta, goal.power)
+    problem, chain = design(asked), best_chain(asked)
     best = certified(chain.law())
     if goal.probability is None:
         phases = min(PHASES, MOST_SHELLS // len(chain.radii))
@@ -257,7 +258,7 @@ class _MemberSearch:
     """Size of (k, p) at the scale that spends delta."""
 
     def __init__(self, dimension: int, epsilon: float, delta: float, goal: Goal) -> None:
-        self.dimension, self.epsilon, self.log_delta, self.goal = dimension, epsilon, math.log(delta), goal
+        self.dimension, self.epsilon, self.delta, self.goal = dimension, epsilon, delta, goal
         self.sigma = gaussian.gaussian_scale(epsilon, delta)
         self.memory: list[tuple[float, float, float, float]] = []  # u, w, ln s, slope
         self.best = math.inf, np.zeros(2)
@@ -270,7 +271,7 @@ class _MemberSearch:
 
     def excess(self, k: float, p: float, log_scale: float) -> float:
         curve = RadialCurve(self.dimension, k, p, math.exp(log_scale), 1.0, self.epsilon)
-        return math.log(max(curve.bracket(1e-2).middle, 1e-300)) - self.log_delta
+        return math.log(max(curve.estimate(_IRRELEVANT * self.delta), 1e-300) / self.delta)
 
     def cost(self, point: Point) -> float:
         k, p = self.shape(point)
@@ -305,12 +306,14 @@ def _log_mean_square(k: float, p: float) -> float:
     return log_gamma_ratio(k / p, 2.0 / p)
 
 
-def best_member(dimension: int, epsilon: float, delta: float, goal: Goal) -> Radial:
+@functools.lru_cache(maxsize=64)
+def best_member(dimension: int, epsilon: float, delta: float, goal: Goal, most_cells: int = _MOST_CELLS) -> Radial:
     """The member (k, p) of the radial family with the least size for sensitivity 1, k <= M.
 
     Only two numbers are searched, by the simplex method from a start that suits the dimension. A trial costs three or
     four coarse curves: the scale is followed by secant steps in (ln s, ln delta) from its neighbour. The winner alone
-    is calibrated, on the exact curve. A search that takes too much work ends with the best that it has tried.
+    is calibrated, on the exact curve. A search that takes too much work ends with the best that it has tried;
+    ``most_cells`` limits the work of all together.
     """
     from scipy.optimize import minimize
 
@@ -318,16 +321,17 @@ def best_member(dimension: int, epsilon: float, delta: float, goal: Goal) -> Rad
     p = 2.0 - 1.0 / (1.0 + dimension / 15.0)
     start = np.array([math.log(0.3 + 0.02 * dimension), math.log(p)])
     simplex = np.array([start, start + np.array([1.0, 0.0]), start + np.array([0.0, 0.2])])
-    with suppress(TooMuchWork), at_most(_MEMBER_CELLS):
-        minimize(
-            search.cost,
-            start,
-            method="Nelder-Mead",
-            options={"initial_simplex": simplex, "maxfev": _EVALUATIONS, "xatol": 5e-3, "fatol": 1e-5},
-        )
-    size, point = search.best
-    if size == math.inf:
-        raise TooMuchWork("the curve takes too long to compute at so extreme a target")
-    k, p = search.shape(point)
-    scale = radial_scale(dimension=dimension, k=k, p=p, epsilon=epsilon, delta=delta, sensitivity=1.0)
-    return Radial(k, p, scale)
+    with at_most(most_cells):  # whoever asks, so that the answer, which is remembered, is the same
+        with suppress(TooMuchWork), at_most(_MEMBER_CELLS):
+            minimize(
+                search.cost,
+                start,
+                method="Nelder-Mead",
+                options={"initial_simplex": simplex, "maxfev": _EVALUATIONS, "xatol": 5e-3, "fatol": 1e-5},
+            )
+        size, point = search.best
+        if size == math.inf:
+            raise TooMuchWork("the curve takes too long to compute at so extreme a target")
+        k, p = search.shape(point)
+        scale = radial_scale(dimension=dimension, k=k, p=p, epsilon=epsilon, delta=delta, sensitivity=1.0)
+        return Radial(k, p, scale)
