@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -50,3 +53,24 @@ class Plotted(Shown):
     def plot(self, ax: Axes | None = None) -> Figure:
         """Draw on ``ax``, or on a new figure; returns the figure. No global state of matplotlib is touched."""
         return picture(self, ax)
+
+
+class Facts(NamedTuple):
+    """What a table for notebooks says: a title, names with values, and lines below a head. All of it is plain text."""
+
+    title: str
+    rows: Sequence[tuple[str, str]]
+    head: tuple[str, ...] = ()
+    lines: Sequence[tuple[str, ...]] = ()
+    good: bool | None = None
+    """Whether what was claimed or asked holds; None where nothing was."""
+
+
+class Listed(Shown):
+    """Says itself what its table has."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _facts(self) -> Facts:
+        """What the table for notebooks says."""

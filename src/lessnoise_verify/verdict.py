@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -39,6 +40,13 @@ class Verdict:
     def code(self) -> int:
         """The exit code of the command line: 0 proved, 1 refuted, 2 unreadable, 3 not covered."""
         return CODES[self.word]
+
+    def _repr_html_(self) -> str:
+        """A list for notebooks; every text from the file is escaped."""
+        title = f"{self.word}: {self.reason}" if self.reason else self.word
+        named = (("proved", self.proved), ("assumed", self.assumed), ("not checked", self.skipped))
+        items = "".join(f"<li>{word}: {escape(text)}</li>" for word, texts in named for text in texts)
+        return f"<div><strong>{escape(title)}</strong><ul>{items}</ul></div>"
 
     def __str__(self) -> str:
         lines = [f"{self.word}: {self.reason}" if self.reason else self.word]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lessnoise_verify as verifier
+from lessnoise._display import Facts, Listed
 from lessnoise.audit.random_mechanisms import KINDS, random_mechanism
 from lessnoise.mechanism import enclosure
 
@@ -21,7 +22,7 @@ _ROUNDING = 1e-14  # relative: both brackets are rounded to doubles, and a sensi
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Listed):
     """One mechanism: its bracket, and the enclosure by ball arithmetic, or why there is none."""
 
     kind: str
@@ -59,6 +60,14 @@ class Comparison:
             "reason": self.reason,
             "seconds": self.seconds,
         }
+
+    def _facts(self) -> Facts:
+        rows = [
+            ("epsilon", f"{self.epsilon:g}"),
+            ("bracket", str(self.ours)),
+            ("by ball arithmetic", self.reason if self.proved is None else str(self.proved)),
+        ]
+        return Facts(f"Two routes to delta: {self.kind}", rows, good=self.meets)
 
 
 def compare_curves(

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lessnoise._display import Shown
+from lessnoise._display import Facts, Listed, Shown
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.text import down, up
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Listed):
     """A lower bound, and the guesses that prove it: ``right`` and ``wrong`` ones among ``trials`` releases."""
 
     bound: float
@@ -36,9 +36,13 @@ class Evidence:
             "guess_neighbour_up_to": self.rule.lower,
         }
 
+    def _facts(self) -> Facts:
+        rows = [("at least", down(self.bound, 3)), ("guesses", f"{self.right:,} right and {self.wrong:,} wrong")]
+        return Facts(f"A lower bound from {self.trials:,} releases", rows)
+
 
 @dataclass(frozen=True, slots=True)
-class AttackResult:
+class AttackResult(Listed):
     """What one attack proves: a bound of delta at the claimed epsilon, and of epsilon at the claimed delta."""
 
     name: str
@@ -48,6 +52,10 @@ class AttackResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {"name": self.name, "delta": self.delta.to_dict(), "epsilon": self.epsilon.to_dict()}
+
+    def _facts(self) -> Facts:
+        bounds = down(self.delta.bound, 3), down(self.epsilon.bound, 3)
+        return Facts(f"Attack {self.name}", [("delta, at least", bounds[0]), ("epsilon, at least", bounds[1])])
 
 
 @dataclass(frozen=True, slots=True)

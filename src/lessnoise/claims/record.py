@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lessnoise._display import Facts, Listed
 from lessnoise.changes import Moves
 from lessnoise.errors import ClaimWarning, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Verdict
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Listed):
     """A claim, the truth, and by how much they differ.
 
     ``noise_ratio`` is the published noise over the least noise of the same law that would keep the claim:
@@ -49,6 +50,14 @@ class Finding:
             "description": None if self.mechanism is None else self.mechanism.to_dict(),
             "remark": self.remark,
         }
+
+    def _facts(self) -> Facts:
+        holds = self.verdict.holds
+        rows = [("setting", self.setting), ("claimed", str(self.claimed)), ("exact", str(self.exact))]
+        if self.noise_ratio is not None:
+            rows.append(("published noise over the least that keeps the claim", f"{self.noise_ratio:.4g}"))
+        rows += [("remark", self.remark)] if self.remark else []
+        return Facts(f"{self.name}: the claim {'holds' if holds else 'is not proved to hold'}", rows, good=holds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,14 @@ def time_left_bars(**options: Any) -> Bars:  # noqa: ANN401
 
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), Left()
     # The steps take very different times: the estimate is over all of them.
-    return Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600.0, **options)
+    return Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=2,
+        speed_estimate_period=3600.0,
+        **options,
+    )
 
 
 @contextlib.contextmanager

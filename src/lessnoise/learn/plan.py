@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._common import settle
+from lessnoise._display import Facts, Listed
 from lessnoise.composition import amortise
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
@@ -37,7 +38,7 @@ _SHARE = 0.97  # a calibrated training spends at least this share of its delta
 _NARROW = 1e-5  # or its scale is known this well
 
 
-class Accounted(ABC):
+class Accounted(Listed, ABC):
     """A plan whose cost follows from the composition of its steps."""
 
     steps: int
@@ -88,6 +89,20 @@ class Accounted(ABC):
         exact = self.delta(self.claim.epsilon)
         return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
 
+    @abstractmethod
+    def _settings(self) -> list[tuple[str, str]]:
+        """What is particular to this kind of plan, for its table."""
+
+    def _facts(self) -> Facts:
+        rows = [("steps", f"{self.steps:,}"), ("records", f"{self.records:,}"), *self._settings()]
+        asked = self.target or self.claim
+        if asked is None:
+            return Facts("A training", [*rows, ("exact epsilon at delta = 1e-06", str(self.epsilon(1e-6)))])
+        exact = self.delta(asked.epsilon)
+        word = "target" if self.target is not None else "claim"
+        rows += [(word, str(asked)), (f"exact delta at epsilon = {asked.epsilon:g}", str(exact))]
+        return Facts("A training", rows, good=exact.upper <= asked.delta)
+
 
 @dataclass(frozen=True)
 class TrainingPlan(Accounted):
@@ -122,6 +137,11 @@ class TrainingPlan(Accounted):
         count = self.steps if steps is None else steps
         chosen = noise_engine.machine_distance(count * self.records)  # the samples of a pass share one key
         return self.composition(count).machine_distance + chosen
+
+    def _settings(self) -> list[tuple[str, str]]:
+        noise = self.mechanism.standard_deviation / self.mechanism.sensitivity
+        rows = [("mechanism of a step", self.mechanism.name), ("noise of an entry, in clipping norms", f"{noise:.4g}")]
+        return [*rows, ("sampling rate", f"{self.rate:.4g}")]
 
     def check_resume(self) -> None:
         """Steps with noise of their own can always go on."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ _MARK = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(Listed):
     """Proof that a release was paid for.
 
     Parameters
@@ -35,9 +37,13 @@ class Receipt:
         """Number and hash, for :meth:`Ledger.verify <lessnoise.Ledger.verify>`: keep it where the ledger is not."""
         return f"{self.id}:{self.hash}"
 
+    def _facts(self) -> Facts:
+        rows = [("record", str(self.id)), ("written", _written(self.time)), ("hash", self.hash)]
+        return Facts("Paid before, under the same key" if self.again else "Paid", rows)
+
 
 @dataclass(frozen=True)
-class Record:
+class Record(Listed):
     """One spend: when, on what, for which partition of the individuals (None: all of them), and by whom.
 
     In a file ``who`` is what the writer's machine says; on a server it is the role that has logged in. ``plan`` is the
@@ -70,6 +76,15 @@ class Record:
             for part in self.composition.parts
         )
 
+    def _facts(self) -> Facts:
+        rows = [
+            ("written", _written(self.time)),
+            ("releases", f"{self.composition.count:,} of {self.mechanisms}"),
+            ("partition", self.partition or "all individuals"),
+            *((name, words) for name, words in (("note", self.note), ("by", self.who), ("plan", self.plan)) if words),
+        ]
+        return Facts(f"Record {self.id} of a ledger", rows)
+
 
 def read_mark(mark: object) -> tuple[int, bytes]:
     """Number and hash of a mark.
@@ -81,3 +96,7 @@ def read_mark(mark: object) -> tuple[int, bytes]:
     if found is None:
         raise InvalidInput(f"mark={mark!r} is not a mark: pass number:hash as in a receipt, such as 17:9f86d0... .")
     return int(found[1]), bytes.fromhex(found[2])
+
+
+def _written(time: float) -> str:
+    return datetime.datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M")

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lessnoise._display import Facts, Listed
 from lessnoise.composition import Composition, Part
 from lessnoise.errors import BudgetExceeded, InvalidInput
 from lessnoise.harmless import shown
@@ -40,7 +41,7 @@ class ReservedItem:
 
 
 @dataclass(frozen=True)
-class Reservation:
+class Reservation(Listed):
     """A plan that a ledger holds, for one partition of the individuals or for all of them (None)."""
 
     name: str
@@ -90,6 +91,10 @@ class Reservation:
             "items": items,
             "cancelled": self.cancelled,
         }
+
+    def _facts(self) -> Facts:
+        rows = [("partition", self.partition or "all individuals"), ("releases left", f"{self.left:,}")]
+        return Facts(f"Plan {self.name}, {'cancelled' if self.cancelled else 'held by a ledger'}", rows)
 
 
 class Use(NamedTuple):

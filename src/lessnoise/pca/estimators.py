@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import to_html
 from lessnoise.engines import ENGINES
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
@@ -87,6 +89,13 @@ class PrivateRows(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
         return table
+
+    def _html_repr(self) -> str:
+        """In notebooks: what a fit guarantees, once there is one; before, scikit-learn's table of parameters."""
+        made = getattr(self, "certificate_", None)
+        if made is None:
+            return str(super()._html_repr())
+        return f"<div><strong>{escape(type(self).__name__)}</strong>{to_html(made)}</div>"
 
     def _check_budget(self) -> None:
         if self.epsilon is None:

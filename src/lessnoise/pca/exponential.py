@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise._version import __version__
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee, Neighbours
@@ -58,7 +59,7 @@ _CHAIN = (
 
 
 @dataclass(frozen=True)
-class ComponentsCertificate:
+class ComponentsCertificate(Listed):
     """What is proved of components that were sampled directly, without a noisy covariance.
 
     ``guarantee`` is (epsilon, 0) for exact draws, and (epsilon, 1) for a Markov chain: nothing is proved.
@@ -104,6 +105,18 @@ class ComponentsCertificate:
     def to_json(self) -> str:
         """Readable JSON; floats survive exactly."""
         return json.dumps(self.to_dict(), indent=2)
+
+    def _facts(self) -> Facts:
+        rows = [
+            ("guarantee, computed", str(self.guarantee)),
+            ("claim", str(self.claim)),
+            ("components", f"{self.components:,} of {self.features:,} features"),
+            (
+                "draws",
+                "exact" if self.sweeps is None else f"a Markov chain of {self.sweeps:,} sweeps: nothing is proved",
+            ),
+        ]
+        return Facts(f"Components by {self.name}", rows, good=self.sweeps is None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bounded_rows import column_names, is_streamed, moments
@@ -38,12 +39,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class ConfidenceIntervals:
+class ConfidenceIntervals(Listed):
     """Interval estimates at one level: ``coef`` has (low, high) of each coefficient in a row, ``intercept`` its own."""
 
     level: float
     coef: Array
     intercept: Array
+
+    def _facts(self) -> Facts:
+        ends = [*np.atleast_2d(self.coef).tolist(), np.ravel(self.intercept).tolist()]
+        names = [*(f"coefficient {place}" for place in range(len(ends) - 1)), "intercept"]
+        lines = [(name, f"{low:.5g}", f"{high:.5g}") for name, (low, high) in zip(names, ends, strict=True)]
+        return Facts("Interval estimates", [("level", f"{self.level:g}")], ("of", "from", "to"), lines)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.composition import SHARP, Composition, as_composition
 from lessnoise.guarantees import Bracket, Guarantee
 from lessnoise.noise import with_machine
@@ -22,7 +23,7 @@ _FAR = 4e-3  # of ln(mu): a rough look tells on which side
 
 
 @dataclass(frozen=True)
-class HowOften:
+class HowOften(Listed):
     """The number of releases that fit, with the exact delta of so many, and of one more."""
 
     times: int
@@ -50,6 +51,14 @@ class HowOften:
             f"{self.times:,} releases fit into {self.target}: delta at most {up(self.exact.upper, 5)} at epsilon = "
             f"{epsilon}; {more}"
         )
+
+    def _facts(self) -> Facts:
+        rows = [
+            ("target", str(self.target)),
+            (f"exact delta of {self.times:,}", str(self.exact)),
+            ("exact delta of one more", "not computed" if self.one_more is None else str(self.one_more)),
+        ]
+        return Facts(f"{self.times:,} releases fit", rows)
 
 
 def most_releases(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise import validation
 from lessnoise._common import settle
-from lessnoise._display import Plotted
+from lessnoise._display import Facts, Listed, Plotted
 from lessnoise.composition import SHARP, Composition, Part
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Claim, Guarantee, Verdict
@@ -35,7 +35,7 @@ _SOURCE = "all releases of a plan together, on the exact composed curve"
 
 
 @dataclass(frozen=True)
-class PlanItem:
+class PlanItem(Listed):
     """Releases of one kind: the mechanism with its exact noise, how often, and the item's share of the budget."""
 
     name: str
@@ -74,6 +74,10 @@ class PlanItem:
         """The inverse of :meth:`to_dict`."""
         given = validation.members(cls, values, "item of the plan")
         return cls(**given | {"mechanism": Mechanism.from_dict(given["mechanism"])})
+
+    def _facts(self) -> Facts:
+        rows = [("times", f"{self.times:,}"), ("mechanism", self.mechanism.name), ("share", f"{self.share:.4g}")]
+        return Facts(f"Item {self.name} of a plan", [*rows, ("sampling rate", f"{self.rate:g}")])
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import text
-from lessnoise._display import to_png
-from lessnoise.report.canvas import COLOURS, GRID, blank, literal, png, style
+from lessnoise._display import picture, to_png
+from lessnoise.report.canvas import COLOURS, GRID, blank, literal, notebook_figure, png, style
 from lessnoise.tasks import HistogramRelease
 from lessnoise.text import up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from lessnoise.query import Axis
@@ -44,6 +45,24 @@ def counts_png(result: HistogramRelease) -> bytes:
         note = literal(f"{noise}; protects {result.unit}, {guarantee.neighbours.value}{private}", 120)
         axes.annotate(note, (0.0, 1.0), (0, 9), "axes fraction", "offset points", fontsize=9.5, color="#555555")
         return png(figure)
+
+
+@picture.register(HistogramRelease)
+def _(shown: HistogramRelease, axes: Axes | None = None) -> Figure:
+    """The same counts as in the saved picture, on ``axes`` or on a figure of their own."""
+    summed = shown.value.sum(axis=tuple(range(2, shown.value.ndim)))
+    with style():
+        if axes is None:
+            axes = notebook_figure(6.4, 5.4 if summed.ndim == 2 else 4.0).subplots()
+        if summed.ndim == 2:
+            _map(axes, summed, shown.query.axes[0], shown.query.axes[1])
+        else:
+            _bars(axes, summed, shown.query.axes[0])
+        private = "" if shown.certificate.private else "; seeded, NOT private"
+        axes.set_title(f"{literal(shown.certificate.mechanism.name)}{private}", loc="left")
+    figure = axes.get_figure()
+    assert figure is not None
+    return figure  # type: ignore[return-value]
 
 
 def _map(axes: Axes, counts: NDArray[np.float64], first: Axis, second: Axis) -> None:

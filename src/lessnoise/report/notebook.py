@@ -6,7 +6,7 @@ import datetime
 from html import escape
 from typing import TYPE_CHECKING
 
-from lessnoise._display import to_html
+from lessnoise._display import Listed, to_html
 from lessnoise.audit import AuditReport, percent
 from lessnoise.composition import Composition
 from lessnoise.errors import InvalidInput
@@ -17,6 +17,7 @@ from lessnoise.planning import ReleasePlan
 from lessnoise.query import Answer
 from lessnoise.release import Certificate, Release
 from lessnoise.table import STATISTIC, TableAnswer
+from lessnoise.tasks import HistogramRelease
 from lessnoise.text import down, up
 
 if TYPE_CHECKING:
@@ -37,6 +38,27 @@ _USUAL_DELTA = 1e-6
 
 Cell = tuple[str, str]
 """A name and a value, in plain text."""
+
+
+@to_html.register(Listed)
+def _(shown: Listed) -> str:
+    title, rows, head, lines, good = shown._facts()
+    cut = [*lines[:_MOST_GROUPS], *([("…",) * len(head)] if len(lines) > _MOST_GROUPS else [])]
+    edge = _PLAIN if good is None else _GOOD if good else _BAD
+    return _box(title, rows, _grid(head, cut) if head else "", edge=edge)
+
+
+@to_html.register(HistogramRelease)
+def _(shown: HistogramRelease) -> str:
+    rows = [
+        *_certificate_rows(shown.certificate),
+        ("afterwards", ", ".join(shown.postprocess) or "nothing was done to the counts"),
+        ("engine", shown.engine),
+    ]
+    if shown.release.receipt is not None:
+        rows.append(("paid", f"record {shown.release.receipt.id} of the ledger"))
+    title = f"Private counts, {_sizes(shown.value.shape)}"
+    return _box(title, rows, _corner(shown.value), edge=_private_edge(shown.certificate))
 
 
 @to_html.register(Bracket)

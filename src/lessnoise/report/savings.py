@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import (
     Goal,
@@ -20,6 +21,7 @@ from lessnoise.mechanism import (
     loss_lower_bound,
 )
 from lessnoise.report.canvas import COLOURS, GRID, INK, LINES, blank, style, svg
+from lessnoise.text import down
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +38,7 @@ _SMALLEST_RADIAL = 3  # entries; below, the search over (k, p) takes a minute an
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierPoint:
+class FrontierPoint(Listed):
     """Expected losses as fractions of the analytic Gaussian's. ``radial`` is None where it was not searched."""
 
     dimension: int
@@ -51,6 +53,13 @@ class FrontierPoint:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
+
+    def _facts(self) -> Facts:
+        shares = [("l2 mechanism", self.l2), ("best radial member", self.radial), ("least noise", self.least)]
+        rows = [(name, "not searched" if share is None else f"{share:.4f}") for name, share in shares]
+        rows += [("law of the least noise", self.choice)]
+        rows += [("proved: no additive noise is below", "not computed" if self.bound is None else down(self.bound, 4))]
+        return Facts(f"Loss over the Gaussian's, {self.dimension:,} entries at epsilon = {self.epsilon:g}", rows)
 
 
 def frontier(

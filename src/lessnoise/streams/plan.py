@@ -11,6 +11,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import settle
+from lessnoise._display import Facts, Listed
 from lessnoise.changes import Changes, read_changes
 from lessnoise.composition import Composition, compose
 from lessnoise.errors import InvalidInput
@@ -22,6 +23,7 @@ from lessnoise.streams.buffers import ROUNDING, Buffers, BuffersRun, quantum_for
 from lessnoise.streams.fit import BAND, fitted_banded, fitted_buffers, fitted_square_root
 from lessnoise.streams.toeplitz import Banded, SquareRoot, ToeplitzRun
 from lessnoise.streams.tree import Tree, TreeRun, Window, fitted_tree, period_variances, window
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +43,7 @@ _SOURCE = "calibrated on the exact curve by lessnoise"
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Listed):
     """Everything about a stream but its data and its key."""
 
     periods: int
@@ -172,6 +174,16 @@ class Plan:
         if made.periods != given["periods"]:
             raise InvalidInput(f"periods={shown(given['periods'])} differ from the strategy's {made.periods}.")
         return cls(**{**{name: given[name] for name in names}, "shape": shape, "strategy": made})
+
+    def _facts(self) -> Facts:
+        rows = [
+            ("guarantee asked, of all periods together", f"({up(self.epsilon)}, {up(self.delta)})"),
+            ("strategy", str(self.strategy)),
+            ("periods", f"{self.periods:,}"),
+            ("shape of a value", " by ".join(map(str, self.shape)) or "one number"),
+            ("one individual takes part in at most", f"{self.participations:,} periods"),
+        ]
+        return Facts("A plan of running totals", rows)
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {

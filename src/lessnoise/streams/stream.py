@@ -16,6 +16,7 @@ import numpy as np
 from lessnoise import changes as change_sets
 from lessnoise import noise as noise_engine
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism import Laplace, prepare_noise
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _MOST_QUANTA = 2.0**60
 
 
-class Stream:
+class Stream(Listed):
     """Noisy running totals, each as soon as its period is over; the guarantee holds for all periods together.
 
     What is pushed may depend on all totals before. The strategy and its noise are chosen for the least mean squared
@@ -366,6 +367,13 @@ class Stream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a stream cannot be copied or pickled: its noise must never be used twice")
+
+    def _facts(self) -> Facts:
+        rows = list(self.plan._facts().rows)
+        rows.insert(1, ("periods over", f"{self.period:,}"))
+        if self.period:
+            rows.append(("standard error of the last total", f"{self.standard_error(self.period):.4g}"))
+        return Facts("Running totals", rows)
 
 
 def _rows(state: dict[str, Any]) -> Array:

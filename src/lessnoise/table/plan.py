@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.changes import counts
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
@@ -32,6 +33,7 @@ from lessnoise.table.aggregates import COUNT
 from lessnoise.table.chosen import INTERVAL_CELLS, INTERVAL_SHARE, cells_to_one, is_chosen
 from lessnoise.table.measures import need, serves
 from lessnoise.table.sums_of_cells import workload_of, workloads_of
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +114,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Listed):
     """Every release that answers the questions, and what all of them cost together."""
 
     query: Grouped
@@ -173,6 +175,17 @@ class Plan:
             for row in self.rows()
         ]
         return "\n".join(lines)
+
+    def _facts(self) -> Facts:
+        lines = [
+            (str(row["answers"]), str(row["mechanism"]), f"{row['epsilon']:.4g}", f"{row['noise sd']:.4g}")
+            for row in self.rows()
+        ]
+        rows = [
+            ("target", f"({up(self.epsilon)}, {up(self.delta)})"),
+            ("intervals", f"hold the true value with probability {self.level:g}, each"),
+        ]
+        return Facts("How the questions will be answered", rows, ("answers", "mechanism", "epsilon", "noise sd"), lines)
 
 
 def make_plan(

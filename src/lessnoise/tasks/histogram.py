@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import postprocess, validation
+from lessnoise._display import Plotted
 from lessnoise.engines import engine_name, require
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
@@ -43,7 +44,7 @@ POSTPROCESS = tuple(_STEPS)
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramRelease:
+class HistogramRelease(Plotted):
     """Private counts with what was asked. ``value`` is post-processed; ``release.value`` is as it was drawn.
 
     Counts are integers, unless a mechanism of real-valued noise or a step that shrinks them was asked for. The true

@@ -16,6 +16,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import settle
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import FrozenMatrix
 from lessnoise.harmless import shown
@@ -65,7 +66,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(Listed):
     """What is asked of a table: parts, one after the other. Make one with :func:`prefixes`, :func:`ranges`, and so on.
 
     ``a * b`` asks every question of a along the first axes together with every one of b along the next; ``a + b`` asks
@@ -177,6 +178,11 @@ class Workload:
         """
         given = validation.fields(values, ("parts",), "workload")
         return cls(tuple(map(Block.from_dict, validation.entries("parts", given["parts"]))))
+
+    def _facts(self) -> Facts:
+        lines = [(str(block.shape), f"{block.queries:,}", f"{block.weight:g}") for block in self.parts]
+        rows = [("questions", f"{self.queries:,}"), ("cells", f"{self.cells:,}")]
+        return Facts("Questions to a table of counts", rows, ("table", "questions", "weight"), lines)
 
 
 def _kron(matrices: Sequence[Array]) -> Array:

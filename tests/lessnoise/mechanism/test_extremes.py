@@ -159,7 +159,9 @@ def test_the_least_noise_of_a_vanishing_epsilon_is_nearly_uniform_in_a_ball(epsi
 )
 def test_the_least_noise_of_extreme_targets_takes_bounded_work(epsilon, delta, dimension, monkeypatch):
     cells = []
-    monkeypatch.setattr(chords, "_count", lambda count, counted=chords._count: (cells.append(count), counted(count)))
+    monkeypatch.setattr(
+        chords, "count_work", lambda count, counted=chords.count_work: (cells.append(count), counted(count))
+    )
     wanted = {"epsilon": epsilon, "delta": delta, "sensitivity": 1.0, "shape": dimension}
     found = ln.least_noise(**wanted)
     assert sum(cells) < 10**6

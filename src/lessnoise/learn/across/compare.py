@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.across.factorisation import Banded, BandedInverse
 from lessnoise.learn.across.fit import spread
@@ -26,7 +27,7 @@ _COLOURS = {PLAIN: "#5F5F66", BandedInverse.kind: "#0072B2", Banded.kind: "#D55E
 
 
 @dataclass(frozen=True)
-class NoiseRow:
+class NoiseRow(Listed):
     """One choice. ``every`` and ``last`` are root mean squares of the noise on an entry of the weights.
 
     They are over all steps, and of the last one, for clipping norm 1 and sums that are not divided by the batch size:
@@ -41,9 +42,14 @@ class NoiseRow:
     last: float
     drawn: int
 
+    def _facts(self) -> Facts:
+        rows = [("bands", str(self.bands)), ("noise multiplier", f"{self.noise_multiplier:.4g}")]
+        rows += [("noise on the weights, all steps", f"{self.every:.4g}"), ("last step", f"{self.last:.4g}")]
+        return Facts(self.mechanism, rows)
+
 
 @dataclass(frozen=True)
-class NoiseComparison:
+class NoiseComparison(Listed):
     """The rows of :func:`compare_noise`, the first of which is plain DP-SGD; printed, it is a table."""
 
     epsilon: float
@@ -92,6 +98,15 @@ class NoiseComparison:
         axes.grid(color="#DDDDDD", linewidth=0.6)
         axes.legend(frameon=False)
         return figure
+
+    def _facts(self) -> Facts:
+        lines = [
+            (row.mechanism, str(row.bands), f"{row.noise_multiplier:.3g}", f"{row.every:.3g}", f"{row.last:.3g}")
+            for row in self.rows
+        ]
+        rows = [("guarantee", f"({up(self.epsilon)}, {up(self.delta)})"), ("least over all steps", self.best.mechanism)]
+        head = ("mechanism", "bands", "sigma", "noise, all steps", "noise, last step")
+        return Facts(f"{self.epochs} epochs of {self.batches} batches", rows, head, lines)
 
 
 def compare_noise(

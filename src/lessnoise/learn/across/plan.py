@@ -134,6 +134,11 @@ class AcrossPlan(Accounted):
         chosen = 0.0 if self._groups == self.batches else noise_engine.machine_distance(count * self.records)
         return self.composition(count).machine_distance + chosen
 
+    def _settings(self) -> list[tuple[str, str]]:
+        kind = f"{self.factorisation.kind}, {self.factorisation.bands} bands"
+        rows = [("noise across steps", kind), ("noise multiplier", f"{self.noise_multiplier:.4g}")]
+        return [*rows, ("batches of an epoch", f"{self.batches:,}"), ("groups", f"{self.groups:,}")]
+
     def check_resume(self) -> None:
         """Never: the noise of past steps, a part of which is taken back later, is in no checkpoint."""
         raise InvalidInput(

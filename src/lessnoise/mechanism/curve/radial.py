@@ -107,7 +107,7 @@ class RadialCurve:
         Where it is below ``floor``, it may be far off.
 
         >>> curve = RadialCurve(5, 4.0, 1.5, 6.0, 1.0, 1.0)
-        >>> abs(curve.estimate() / curve.bracket().middle - 1) < 1e-3
+        >>> bool(abs(curve.estimate() / curve.bracket().middle - 1) < 1e-3)
         True
         """
         low, high, whole, outside = self._range(_ESTIMATE_TAIL)

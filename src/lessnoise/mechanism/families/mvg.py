@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lessnoise import validation
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.frozen_matrix import Deviations, FrozenMatrix, vector
 from lessnoise.guarantees import Neighbours
@@ -47,7 +48,7 @@ _MGM = "Yang, Xiang et al. 2021 (arXiv 2104.14808)"
 
 
 @dataclass(frozen=True, slots=True)
-class MvgConstants:
+class MvgConstants(Listed):
     """The constants of the published MVG: noise is private if ||sv(S^-1)||_2 ||sv(P^-1)||_2 <= phi^2."""
 
     shape: tuple[int, int]
@@ -69,6 +70,10 @@ class MvgConstants:
         """
         validation.choice("mode", mode, MODES)
         return self.phi_squared if mode == "equimodal" else self.phi_squared**2 / self.shape[1]
+
+    def _facts(self) -> Facts:
+        rows = [(name, f"{getattr(self, name):.6g}") for name in ("alpha", "zeta", "beta", "phi")]
+        return Facts(f"Constants of MVG for {self.shape[0]} by {self.shape[1]}", rows)
 
 
 def mvg_constants(

@@ -11,6 +11,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import settle
+from lessnoise._display import Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -162,7 +163,7 @@ _WORDS = re.compile(r"[A-Za-z0-9 ,.()=x+-]{1,400}")
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class Design(Listed):
     """The objective, the kind of law that won, what had to be left out ("" if nothing), and for how many releases.
 
     For a workload, ``compared`` lists what was tried, with the expected squared error of an answer.
@@ -201,6 +202,12 @@ class Design:
         note, releases = checked_note(values.get("note", "")), values.get("releases", 1)
         compared = values.get("compared", ())
         return cls(Goal.of(values["objective"]).name, expected, note, releases, compared)
+
+    def _facts(self) -> Facts:
+        rows = [("objective", self.objective), ("law chosen", self.choice), ("releases", f"{self.releases:,}")]
+        rows += [("note", self.note)] if self.note else []
+        lines = [(name, f"{error:.5g}") for name, error in self.compared]
+        return Facts("How the noise was chosen", rows, ("tried", "expected squared error") if lines else (), lines)
 
 
 def _candidate(given: object) -> tuple[str, float]:

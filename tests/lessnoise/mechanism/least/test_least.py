@@ -257,7 +257,7 @@ def test_a_failed_search_falls_back_and_says_so(empty_cache, monkeypatch, failur
     def fail(*_arguments):
         raise failure
 
-    monkeypatch.setattr(search, "solve", fail)
+    monkeypatch.setattr(search, "best_chain", fail)
     wanted = target(3, 4.0)
     found = ln.least_noise(**wanted)
     assert found.check().holds
