@@ -5,8 +5,8 @@ rejection (:mod:`lessnoise.noise.unit_vector`), and rounds it to a grid.
 
 The frame law has density proportional to exp(tr(V^T S V)) on the d x k matrices with orthonormal columns.
 :func:`sample_frame` runs a Gibbs sampler for it (Hoff, 2009, J. Comput. Graph. Stat. 18, 438): given the other columns,
-each one is a Bingham vector in their orthogonal complement, drawn exactly. After finitely many sweeps the law of the
-frame is *near* the wanted one, and no bound of the distance is known here.
+each one is a Bingham vector in their orthogonal complement (:mod:`lessnoise.pca.complement`, in floats). After finitely
+many sweeps the law of the frame is *near* the wanted one, and no bound of the distance is known here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from lessnoise import validation
 from lessnoise.errors import InvalidInput
 from lessnoise.noise import Bingham, Normals, Stream
+from lessnoise.pca.complement import draw_orthogonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,18 +112,26 @@ def sample_frame(
     checked = _symmetric(matrix)
     size, sweeps = len(checked), validation.whole_number("sweeps", sweeps)
     count, source = _count(components, size), _normals(rng)
-    # Never start at the eigenvectors: an unfinished chain would give them away.
+    values, vectors = np.linalg.eigh(checked)
+    values, vectors = weight * values[::-1], vectors[:, ::-1]
+    # Never start at the eigenvectors: an unfinished chain would give them away. From here on in their coordinates.
     frame = np.linalg.qr(source.batch(size * count)[0].x.reshape(size, count))[0]
     trace = np.empty(sweeps)
+    levels: list[float | None] = [None] * count
     for sweep in range(sweeps):
         for column in range(count):
             others = np.delete(frame, column, axis=1)
-            frame[:, column] = draw_vector(checked, weight, _complement(others), source)
+            few = 2 * (count - 1) <= size
+            drawn = draw_orthogonal(values, others, source, levels[column]) if few else None
+            if drawn is None:
+                frame[:, column] = draw_vector(np.diag(values), 1.0, _complement(others), source)
+            else:
+                frame[:, column], levels[column] = drawn
         frame = np.linalg.qr(frame)[0]  # rounding does not add up; the span is what matters
-        trace[sweep] = weight * float(np.einsum("ik,ij,jk->", frame, checked, frame, optimize=True))
+        trace[sweep] = float(values @ np.sum(frame**2, axis=1))
         if progress is not None:
             progress("Gibbs sweeps", sweep + 1, sweeps)
-    return MarkovChain(frame, trace)
+    return MarkovChain(vectors @ frame, trace)
 
 
 def sample_sequence(

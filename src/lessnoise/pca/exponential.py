@@ -53,8 +53,8 @@ _ROUNDING = (
 _SLACK = 1e-6  # of epsilon: for bases that are orthonormal up to rounding, and sums that are off by 2^-51 of themselves
 _LARGEST_TRACE = 2.0**28  # in rows of the largest norm: what is lost by sums up to here is below the slack
 _CHAIN = (
-    "Several components come from a Markov chain of finitely many sweeps. Their law is near the one of the claim, by "
-    "an amount that is not known: no guarantee is proved, and delta = 1 says so."
+    "Several components come from a Markov chain of finitely many sweeps, in floating point. Their law is near the one "
+    "of the claim, by an amount that is not known: no guarantee is proved, and delta = 1 says so."
 )
 
 
@@ -183,6 +183,6 @@ def ppca(
         claim=Claim(epsilon, 0.0, relation, SEQUENCE if one_by_one else SOURCE),
         private=stream.private,
         randomness=stream.description,
-        assumptions=(_BOUND, _COMPOSITION, _WORDS, _ROUNDING, *(() if exact else (_CHAIN,))),
+        assumptions=(_BOUND, _COMPOSITION, _WORDS, _ROUNDING if exact else _CHAIN),
     )
     return Components(np.ascontiguousarray(frame.T), certificate, chain)

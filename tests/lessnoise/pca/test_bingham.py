@@ -10,6 +10,7 @@ from lessnoise.noise import Stream
 from lessnoise.noise.unit_vector import GRID, Bingham, Normals
 from lessnoise.pca import ppca, sample_bingham, sample_frame
 from lessnoise.pca.bingham import MarkovChain, sample_sequence
+from lessnoise.pca.complement import Proposal, draw_orthogonal
 
 
 def bingham_second_moments(falls):
@@ -108,6 +109,66 @@ def test_gibbs_frames_have_the_exact_law_in_three_dimensions():
     errors = squares.std(axis=0) / len(squares) ** 0.5
     np.testing.assert_array_less(np.abs(squares.mean(axis=0) - exact), 6 * errors)
     assert abs(squares[:, 0].mean() - 1 / 3) > 10 * errors[0]  # it has left its uniform start
+
+
+# One step of the chain, without a basis of the complement.
+
+
+@pytest.mark.parametrize(("size", "count"), [(2, 1), (7, 2), (12, 6), (40, 19)])
+def test_a_step_of_the_chain_proposes_the_normal_law_of_the_complement(size, count):
+    rng = np.random.default_rng(size)
+    values = np.sort(rng.exponential(5.0, size))[::-1]
+    others = np.linalg.qr(rng.standard_normal((size, count)))[0]
+    basis = np.linalg.qr(others, mode="complete")[0][:, count:]
+    inner = np.linalg.eigvalsh(basis.T @ np.diag(values) @ basis)
+    for level in (2 * inner[-1] + 0.3, 2 * inner[-1] + 1.0, 2 * values[0] + 50.0):
+        proposal = Proposal.at(level - 2 * values, others)
+        covariance = basis @ np.linalg.inv(basis.T @ np.diag(level - 2 * values) @ basis) @ basis.T
+        assert proposal.size == pytest.approx(np.trace(covariance), rel=1e-8)
+        linear = np.array([proposal.draw(unit)[0] for unit in np.eye(size)]).T  # y = linear z
+        z = rng.standard_normal(size)
+        y, form = proposal.draw(z)
+        assert form == pytest.approx(y @ ((level - 2 * values) * y), rel=1e-6)
+        np.testing.assert_allclose(linear @ linear.T, covariance, atol=1e-8 * np.abs(covariance).max())
+        np.testing.assert_allclose(others.T @ linear, 0.0, atol=1e-9 * np.abs(linear).max())
+    assert Proposal.at(2 * inner[-1] * (1 - 1e-6) - 2 * values, others) is None
+
+
+@pytest.mark.slow
+def test_a_step_of_the_chain_has_the_law_of_a_bingham_vector():
+    # In the complement of two vectors of R^5 it is a Bingham vector of R^3, whose moments quadrature gives.
+    rng, source = np.random.default_rng(5), Normals(Stream.of(np.random.default_rng(6)))
+    values, others = np.array([9.0, 7.0, 3.0, 1.0, 0.0]), np.linalg.qr(rng.standard_normal((5, 2)))[0]
+    basis = np.linalg.qr(others, mode="complete")[0][:, 2:]
+    inner, turn = np.linalg.eigh(basis.T @ np.diag(values) @ basis)
+    level, squares = None, []
+    for _ in range(2000):
+        x, level = draw_orthogonal(values, others, source, level)
+        squares.append((turn.T @ basis.T @ x) ** 2)
+    errors = np.std(squares, axis=0) / 2000**0.5
+    difference = np.mean(squares, axis=0) - bingham_second_moments(inner[-1] - inner)
+    np.testing.assert_array_less(np.abs(difference), 6.5 * errors)
+    assert np.abs(np.mean(squares, axis=0) - 1 / 3).max() > 20 * errors.max()  # not uniform
+
+
+def test_a_step_that_floats_cannot_make_is_made_with_a_basis():
+    values = 1e9 * np.arange(6.0)[::-1] ** 2
+    others = np.eye(6)[:, :3] + 1e-7
+    source = Normals(Stream.of(np.random.default_rng(0)))
+    assert draw_orthogonal(values, np.linalg.qr(others)[0], source) is None
+    frame = sample_frame(np.diag(values), 4, np.random.default_rng(0), sweeps=3).frame
+    np.testing.assert_allclose(frame.T @ frame, np.eye(4), atol=1e-10)
+    assert np.sum(frame[:4] ** 2) > 3.9
+
+
+def test_wide_frames_find_what_stands_out():
+    values = np.concatenate([np.full(5, 4000.0), np.zeros(195)])
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((200, 200)))[0]
+    chain = sample_frame(turn @ np.diag(values) @ turn.T, 5, np.random.default_rng(1), sweeps=6)
+    np.testing.assert_allclose(chain.frame.T @ chain.frame, np.eye(5), atol=1e-12)
+    inside = np.sum((turn[:, :5].T @ chain.frame) ** 2) / 5
+    # Each column has about (200 - 5)/(2 * 4000) of its square outside.
+    assert 1.0 - inside == pytest.approx(195 / 8000, rel=0.4)
 
 
 @pytest.mark.slow
