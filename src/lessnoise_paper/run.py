@@ -22,6 +22,7 @@ from lessnoise import validation
 from lessnoise.errors import ClaimWarning, LessnoiseError
 from lessnoise.files import write_folder
 from lessnoise_paper import registry, store
+from lessnoise_paper.experiments.common import cores
 from lessnoise_paper.model import Outcome, Page, Settings
 from lessnoise_paper.render import page_html
 
@@ -93,7 +94,7 @@ def reproduce(
     settings = settings or Settings()
     validation.whole_number("seed", settings.seed, minimum=0)
     selection = registry.report(only)
-    jobs = len(_cores()) if jobs is None else validation.whole_number("jobs", jobs)
+    jobs = cores() if jobs is None else validation.whole_number("jobs", jobs)
     started = time.perf_counter()
     for folder in (store.DATA, store.FIGURES):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -124,10 +125,6 @@ def reproduce(
     )
     _write(run)
     return run
-
-
-def _cores() -> set[int]:
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def _write(run: Run) -> None:

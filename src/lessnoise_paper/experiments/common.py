@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from lessnoise_paper.experiments.demo import PAPER_DELTA, PAPER_EPSILON
@@ -31,3 +32,8 @@ def judged(mechanism: Mechanism, label: str) -> Numbers:
         "expected_loss": mechanism.expected_loss,
         "standard_deviation": mechanism.standard_deviation,
     }
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -40,25 +40,26 @@ _SHOWN = 60  # eigenvalues of a scree plot
 def _panels(left: Any, right: Any, study: PcaStudy, part: str, axis: str) -> None:  # noqa: ANN401
     """Deviation and accuracy of one part, side by side."""
     series = study.of(part)
-    for axes, name in ((left, "deviations"), (right, "accuracies")):
+    for axes, name in ((left, "deviation"), (right, "accuracy")):
         for key, points in series.items():
-            _line(axes, key, points, [getattr(point, name) for point in points])
+            _line(axes, key, points, name)
         quiet_axes(axes)
         axes.set_xlabel(axis)
     left.set_ylim(0.0, 1.06 * left.get_ylim()[1])
-    left.set_ylabel("total deviation" + ("" if study.measured == study.shape[1] else f", first {study.measured}"))
+    left.set_ylabel("total deviation")
     right.axhline(study.baseline, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     words, place = f"without noise {study.baseline:.1%}", (1.0, study.baseline)
     note(right, words, place, (0, 3), ("axes fraction", "data"), ha="right")
     right.set_ylabel(f"accuracy on the first {study.components} components")
 
 
-def _line(axes: Any, key: str, points: list[Point], values: list[tuple[float, ...]]) -> None:  # noqa: ANN401
+def _line(axes: Any, key: str, points: list[Point], name: str) -> None:  # noqa: ANN401
+    """The mean over the releases, with bars of one standard deviation to either side."""
     marker, remark = _MARKS[points[-1].verdict_word]
     axes.errorbar(
         [point.axis for point in points],
-        [float(np.mean(some)) for some in values],
-        yerr=[float(np.std(some)) for some in values],
+        [getattr(point, name) for point in points],
+        yerr=[getattr(point, f"{name}_spread") for point in points],
         label=points[0].label + remark,
         color=MORE_COLOURS[key],
         linestyle=_LINES[key],

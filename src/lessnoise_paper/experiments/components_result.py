@@ -51,6 +51,20 @@ class Point:
         """Mean accuracy on the rows held out."""
         return float(np.mean(self.accuracies))
 
+    @property
+    def deviation_spread(self) -> float:
+        """Standard deviation of the total deviations over the releases; 0 for one release."""
+        return _spread(self.deviations)
+
+    @property
+    def accuracy_spread(self) -> float:
+        """Standard deviation of the accuracies over the releases; 0 for one release."""
+        return _spread(self.accuracies)
+
+
+def _spread(values: tuple[float, ...]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
 
 @stored(values="spectrum", floor="noise_floor", vectors="components")
 @dataclass(frozen=True, eq=False)
@@ -65,7 +79,6 @@ class Spectrum:
 @stored(
     version="lessnoise",
     title="data",
-    measured="components_measured",
     baseline="accuracy_without_noise",
     noisy="released",
     directions="first_components",
@@ -74,7 +87,7 @@ class Spectrum:
 class PcaStudy:
     """The points, and what pictures need: spectra and, of tables of pictures, components at the largest epsilon.
 
-    ``measured`` is how many components the total deviation adds up.
+    ``components`` is how many the classifier gets, and PPCA samples in ``sweeps`` sweeps.
     """
 
     version: str = __version__
@@ -82,7 +95,6 @@ class PcaStudy:
     shape: tuple[int, int]
     delta: float
     components: int
-    measured: int
     clip_norm: float
     seed: int
     private: bool = False
@@ -91,7 +103,7 @@ class PcaStudy:
     noisy: dict[str, Spectrum]
     image: tuple[int, int] | None
     directions: Array | None
-    left_out: tuple[str, ...]
+    sweeps: int
     points: tuple[Point, ...]
 
     def of(self, part: str) -> dict[str, list[Point]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lessnoise.report import svg
 from lessnoise_paper.data import tables
-from lessnoise_paper.experiments.components import COMPONENTS, DELTA, run_pca
+from lessnoise_paper.experiments.components import COMPONENTS, DELTA, REPETITIONS, SWEEPS, run_pca
 from lessnoise_paper.experiments.components_pictures import FIGURES
 from lessnoise_paper.model import Experiment, Result, Settings
 
@@ -36,8 +36,8 @@ def _parameters(settings: Settings) -> Numbers:
     return {
         "table": "digits" if settings.quick else "mnist",
         "epsilons": [0.2, 0.9, 1.6],
-        "repetitions": 2 if settings.quick else 1,
-        "sweeps": 5,
+        "repetitions": REPETITIONS,
+        "sweeps": 5 if settings.quick else SWEEPS,
         "components": COMPONENTS,
         "delta": DELTA,
         "clip_norm": None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from lessnoise import text
 from lessnoise.guarantees import Bracket
-from lessnoise_paper.sections.wording import Wording, chip, percent, rows_table, titled
+from lessnoise_paper.sections.wording import Wording, chip, rows_table, titled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,6 @@ def figure_6(numbers: Numbers) -> Words:
         **_shown(points, numbers),
         best=_best([row for row in _lasts(points) if row["key"] != _PUBLISHED]),
         well=Wording("pca", "pieces", random=_random_deviation(numbers))(does),
-        missing=f"Left out: {' '.join(numbers['left_out'])}" if numbers["left_out"] else "",
         features=numbers["shape"][1],
     )
     return say.words(fails=True, tables=[_table(points)], facts=say.facts("fact"))
@@ -104,6 +103,7 @@ def _part(numbers: Numbers, part: str) -> list[Numbers]:
             **point,
             "deviation": fmean(point["deviations"]),
             "accuracy": fmean(point["accuracies"]),
+            "spread": {name: _spread(point[name]) for name in ("deviations", "accuracies")},
             "known": "unknown"
             if point["exact_delta"] is None
             else text.exact(Bracket.from_dict(point["exact_delta"]), 3),
@@ -111,6 +111,11 @@ def _part(numbers: Numbers, part: str) -> list[Numbers]:
         for point in numbers["points"]
         if point["part"] == part
     ]
+
+
+def _spread(values: list[float]) -> float | None:
+    """The standard deviation over the releases; None for one release."""
+    return stdev(values) if len(values) > 1 else None
 
 
 def _last(points: list[Numbers], key: str) -> Numbers:
@@ -144,7 +149,7 @@ def _random_deviation(numbers: Numbers) -> float:
     """The total deviation if every component had the mean variance: the sum of |lambda_i - mean|."""
     spectrum = numbers["spectrum"]
     mean = numbers["trace"] / numbers["shape"][1]
-    return float(sum(abs(value - mean) for value in spectrum[: numbers["components_measured"]]))
+    return float(sum(abs(value - mean) for value in spectrum))
 
 
 def _axis(points: list[Numbers]) -> list[float]:
@@ -166,10 +171,18 @@ def _table(points: list[Numbers]) -> str:
     lines = []
     for key in dict.fromkeys(point["key"] for point in points):
         found = sorted((point for point in points if point["key"] == key), key=lambda point: point["axis_epsilon"])
-        cells = [text.number(point["deviation"], 3) for point in found]
-        cells += [percent(point["accuracy"]) for point in found]
+        cells = [_with_spread(point["deviation"], point["spread"]["deviations"], 3) for point in found]
+        cells += [
+            _with_spread(100.0 * point["accuracy"], point["spread"]["accuracies"], 3, "%", 100.0) for point in found
+        ]
         factor = found[-1]["epsilon"] / axis[-1]
         label = found[0]["label"] + ("" if 0.5 < factor < 2.0 else f", at {text.number(factor, 1)} of it")
         lines.append((label, None, [*cells, found[-1]["known"], chip(found[-1]["verdict"])]))
     last = (f"Exact δ at {text.number(axis[-1])}", "Claim")
     return rows_table(["Mechanism", *head, *last], lines, "Deviation and accuracy")
+
+
+def _with_spread(mean: float, spread: float | None, digits: int, unit: str = "", factor: float = 1.0) -> str:
+    """A mean and a standard deviation, such as 23.2 ± 0.41."""
+    around = "" if spread is None else f" ± {text.number(factor * spread, 2)}"
+    return f"{text.number(mean, digits)}{around}{unit}"

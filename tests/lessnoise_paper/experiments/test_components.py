@@ -6,6 +6,9 @@ import json
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 import lessnoise as ln
@@ -33,11 +36,16 @@ def study(small_table):
 def test_without_noise_the_deviation_is_zero_and_the_accuracy_is_scikit_learns():
     digits = feature_table()
     bench = Bench(digits, 4.0, 20, 0)
-    exact = eigenpairs(bench.covariance, 64)[1]
+    exact = eigenpairs(bench.covariance)[1]
     assert bench.deviation(exact) == pytest.approx(0.0, abs=1e-9)
     centred = digits.rows - digits.rows.mean(axis=0)
     public = PCA(20).fit(centred).components_
     assert bench.accuracy(exact) == pytest.approx(bench.accuracy(public), abs=0.02)
+    with_scaler = make_pipeline(StandardScaler(), LinearSVC(dual=False))  # another fit, the same within a few rows
+    coordinates = digits.rows @ exact[:20].T
+    with_scaler.fit(coordinates[bench.train], digits.labels[bench.train])
+    scaled = with_scaler.score(coordinates[bench.test], digits.labels[bench.test])
+    assert bench.accuracy(exact) == pytest.approx(scaled, abs=0.02)
     turned = exact.copy()
     turned[[0, 1]] = exact[[1, 0]]  # two components exchanged: each is off by the gap
     assert bench.deviation(turned) == pytest.approx(2 * (bench.values[0] - bench.values[1]))
@@ -122,7 +130,7 @@ def test_a_study_that_was_changed_is_refused(study, change, message):
 def test_the_digits_in_one_call():
     found = digits_study(repetitions=1, epsilons=(1.6,))
     assert found["shape"] == [1797, 64]
-    assert found["components_measured"] == 64
+    assert len(found["spectrum"]) == 64
     assert len(FIGURES["components"](found).axes) == 24
     bounds, clip = (
         next(p for p in found["points"] if (p["part"], p["key"]) == (part, "least-noise"))
@@ -133,22 +141,54 @@ def test_the_digits_in_one_call():
 
 
 @pytest.mark.slow
-def test_a_wide_table_has_its_leading_components_alone(monkeypatch, small_table):
-    whole = Bench(small_table, 0.8, 2, 0)
+def test_a_wide_table_has_all_its_components_in_single_precision_and_two_epsilons(monkeypatch, small_table):
+    whole = run_pca(small_table, epsilons=(0.2, 1.6), components=2, repetitions=2, sweeps=3)
     monkeypatch.setattr("lessnoise_paper.experiments.components.WIDE", 5)
-    wide = run_pca(small_table, epsilons=(500.0,), components=2, repetitions=1)
-    assert wide.measured == 2
-    np.testing.assert_allclose(wide.spectrum, whole.values[: len(wide.spectrum)], rtol=1e-5)
-    (point,) = wide.of("equal-bounds")["least-noise"]
-    assert point.deviation < 2e-3
-    assert point.accuracy == pytest.approx(wide.baseline, abs=0.01)
+    wide = run_pca(small_table, components=2, repetitions=2, sweeps=3)
+    assert sorted({point.axis for point in wide.points}) == [0.2, 1.6]
+    assert "ppca" in wide.of("published")
+    np.testing.assert_allclose(wide.spectrum, whole.spectrum, rtol=1e-12)
+    for one, other in zip(wide.points, whole.points, strict=True):
+        assert (one.part, one.key, one.axis) == (other.part, other.key, other.axis)
+        if one.key not in ("ppca", "mvg-published") and one.part != "small":  # noise of up to 10^10 rounds too coarsely
+            np.testing.assert_allclose(one.deviations, other.deviations, atol=2e-3 * whole.spectrum.sum())
+
+
+@pytest.mark.slow
+def test_ten_releases_and_their_spread(monkeypatch, small_table):
+    seen = {}
+    for crew in (1, 3):
+        monkeypatch.setattr("lessnoise_paper.experiments.components.cores", lambda crew=crew: crew)
+        seen[crew] = run_pca(small_table, epsilons=(1.0,), components=2, sweeps=2)
+    assert seen[1].to_dict() == seen[3].to_dict()  # however many are made at a time
+    for point in seen[1].points:
+        assert len(point.deviations) == len(point.accuracies) == 10
+        assert len(set(point.deviations)) == 10
+        deviations = np.array(point.deviations)
+        assert point.deviation == pytest.approx(deviations.sum() / 10)
+        assert point.deviation_spread**2 == pytest.approx(((deviations - point.deviation) ** 2).sum() / 9)
+    one = run_pca(small_table, epsilons=(1.0,), components=2, repetitions=1, sweeps=2)
+    assert one.points[0].deviation_spread == 0.0
+    assert one.points[0].deviations == seen[1].points[0].deviations[:1]  # the first release of the same stream
+
+
+def test_the_deviation_adds_up_over_all_components(small_table):
+    bench = Bench(small_table, 0.8, 2, 0)
+    rng = np.random.default_rng(3)
+    frames = np.array([np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(400)])
+    found = [bench.deviation(frame.astype(np.float32)) for frame in frames]
+    exact = [
+        sum(abs(value - v @ bench.covariance @ v) for value, v in zip(bench.values, frame, strict=True))
+        for frame in frames
+    ]
+    np.testing.assert_allclose(found, exact, atol=1e-5)
 
 
 @pytest.mark.slow
 def test_the_command_writes_numbers_and_pictures(monkeypatch, small_table, tmp_path):
     monkeypatch.setattr(tables, "feature_table", lambda name, data: small_table)
     out = tmp_path / "study"
-    arguments = ["study", "pca", "--quick", "--components", "2", "--out", str(out)]
+    arguments = ["study", "pca", "--quick", "--repetitions", "2", "--components", "2", "--out", str(out)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "Equal exact privacy, clipped rows" in result.output

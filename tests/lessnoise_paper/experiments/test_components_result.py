@@ -19,7 +19,6 @@ def examples():
         shape=(10, 4),
         delta=1e-6,
         components=2,
-        measured=2,
         clip_norm=1.0,
         seed=0,
         baseline=0.9,
@@ -28,7 +27,7 @@ def examples():
         noisy={"small": Spectrum(np.ones(4), lines, 0.1)},
         directions=lines,
         image=(2, 2),
-        left_out=("nothing",),
+        sweeps=3,
     )
     return {PcaStudy: study}
 
