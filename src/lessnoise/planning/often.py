@@ -46,7 +46,8 @@ class HowOften(Listed):
         what = "does not fit" if self.is_proved else "cannot be proved to fit"
         more = f"one more {what}: delta at least {down(self.one_more.lower, 5)} at epsilon = {epsilon}"
         if self.times == 0:
-            return f"not even one release fits into {self.target}; {more}"
+            one = "not even one release fits" if self.is_proved else "not even one release can be proved to fit"
+            return f"{one} into {self.target}: delta at least {down(self.one_more.lower, 5)} at epsilon = {epsilon}"
         return (
             f"{self.times:,} releases fit into {self.target}: delta at most {up(self.exact.upper, 5)} at epsilon = "
             f"{epsilon}; {more}"

@@ -44,7 +44,10 @@ def test_sampled_releases_fit_more_often():
 def test_none_fits():
     found = ln.most_releases(ln.laplace(epsilon=5, sensitivity=1, shape=1), epsilon=1, delta=1e-6)
     assert found.times == 0
-    assert "not even one" in str(found)
+    assert "not even one release fits" in str(found)
+    found = ln.most_releases(GAUSSIAN, epsilon=1e6, delta=0.5)  # true, but what the machine adds is not bounded there
+    assert (found.times, found.is_proved) == (0, False)
+    assert "not even one release can be proved to fit" in str(found)
 
 
 def test_bad_input():
