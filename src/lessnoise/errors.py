@@ -53,7 +53,7 @@ def _budget_exceeded(message: str, remaining: float, requested: float) -> Budget
 
 
 class PaidNotReleased(LessnoiseError):
-    """A release was paid for from a ledger, and what came after failed: the message says why, and what is left.
+    """A release was paid for from a ledger, and a later step failed: the message says why, and what there is.
 
     ``receipt`` is the record of the payment. ``release`` is the release (of a table, its answer), if the noise was
     drawn: nothing is lost then, as it can still be written, and to make it again would cost again. ``failure`` is the

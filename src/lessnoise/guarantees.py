@@ -64,7 +64,7 @@ class Guarantee(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Claim(Guarantee):
-    """A guarantee that a source states. It is not ours until an exact curve confirms it."""
+    """What a source, such as a paper, states of its mechanism: no guarantee until the exact curve confirms it."""
 
     source: str = ""
 
@@ -122,7 +122,7 @@ class Bracket(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Plotted):
-    """A claim beside the truth.
+    """What is claimed of a mechanism, beside what is true.
 
     ``exact`` brackets the mechanism's delta at the claimed epsilon. ``holds`` is True only when
     the upper end is within the claimed delta, so it is never an unproved yes.

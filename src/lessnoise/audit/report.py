@@ -60,7 +60,7 @@ class AttackResult(Listed):
 
 @dataclass(frozen=True, slots=True)
 class AuditReport(Shown):
-    """Lower bounds of a mechanism's true delta and epsilon, beside what is claimed of it.
+    """What attacks prove: lower bounds of the true delta and epsilon of a mechanism, beside its claim.
 
     ``delta`` and ``epsilon`` hold together with the stated confidence: each comes from the one attack that was best
     on the training releases, tested once on the others. The bounds of the single attacks in ``attacks`` hold with

@@ -48,7 +48,7 @@ class Target:
 
 
 def worst_neighbour(mechanism: Mechanism, value: ArrayLike) -> Array:
-    """The value, moved by the whole sensitivity in the direction that is hidden worst, as far as is known.
+    """The neighbour of a value that is hardest to hide, as far as is known: it is moved by the whole sensitivity.
 
     >>> import lessnoise as ln
     >>> worst_neighbour(ln.laplace(epsilon=1, sensitivity=2, shape=3), [5, 5, 5])

@@ -206,7 +206,7 @@ class Composition(Plotted):
 
 @offers("compose")
 def compose(*releases: Mechanism | Composition) -> Composition:
-    """All the given releases together, in any order: the privacy they give as one.
+    """Several releases, taken together in any order: what they guarantee as a whole.
 
     >>> import lessnoise as ln
     >>> gaussian = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=3)

@@ -182,7 +182,7 @@ def radial(
     p: float,
     neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
-    """Any member of the radial family, exactly calibrated; (k, p=2) is a Gaussian in a random k-subspace.
+    """Noise of the radial family with exponents k and p, calibrated on its exact curve.
 
     >>> m = radial(epsilon=1, delta=1e-6, sensitivity=1, shape=20, k=15, p=1.5)
     >>> m.delta(1).upper <= 1e-6

@@ -62,7 +62,7 @@ def least_noise(
     objective: str = "squared",
     neighbours: Neighbours | str | None = None,
 ) -> Mechanism:
-    """The mechanism of smallest loss that we can certify for what one individual can change.
+    """The mechanism with the smallest loss that we can certify, for what one individual can change.
 
     ``changes`` is the set of changes, from :mod:`lessnoise.changes`; ``sensitivity=D`` is short for the l2 ball
     ``changes.ball(D)``. The target (epsilon, delta) is for all ``releases`` together, each with fresh noise.

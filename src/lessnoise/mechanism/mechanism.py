@@ -41,7 +41,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Mechanism(Plotted):
-    """Noise for arrays of one shape, against neighbours at most ``sensitivity`` apart, or a set of ``changes``.
+    """A description of noise for arrays of one shape, which hides a set of ``changes`` or all up to ``sensitivity``.
 
     Build one with a builder such as :func:`lessnoise.analytic_gaussian`. Everything below is computed
     from these fields; the ``claim`` is only what a source says and never enters a computation. The ``design`` says how

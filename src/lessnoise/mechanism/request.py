@@ -40,7 +40,7 @@ def representable(**given: float) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to protect, and how well. The optional fields serve the mechanisms that need them.
+    """What to protect, and how well. The optional fields are for the mechanisms that need them.
 
     ``l1_sensitivity``: Laplace. ``k`` and ``p``: radial members, generalized Gaussian (p), product noise (k).
     ``bound``: the largest Frobenius norm of the value, for the published MVG. ``entry_bound``: the largest

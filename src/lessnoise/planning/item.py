@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A request, to be released ``times`` times; its own epsilon and delta do not matter, those of the plan do.
+    """A request that is released ``times`` times. The epsilon and delta of the plan count, and not its own.
 
     ``request`` may be a mechanism too: then its noise is kept in kind, and only made wider or narrower. ``share`` is
     the item's part of the budget, relative to those of the others: twice the share is half the variance of the noise.

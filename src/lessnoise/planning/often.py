@@ -24,7 +24,7 @@ _FAR = 4e-3  # of ln(mu): a rough look tells on which side
 
 @dataclass(frozen=True)
 class HowOften(Listed):
-    """The number of releases that fit, with the exact delta of so many, and of one more."""
+    """The number of releases that fit into a budget, with their exact delta, and that of one release more."""
 
     times: int
     target: Guarantee
@@ -65,7 +65,7 @@ class HowOften(Listed):
 def most_releases(
     release: Mechanism | Composition, *, epsilon: float, delta: float, rate: float | None = None
 ) -> HowOften:
-    """How many times this can be released so that all together keep (epsilon, delta).
+    """How many times something can be released so that all releases together keep (epsilon, delta).
 
     ``release`` is a mechanism, or a composition of what is released each time. ``rate``: each release is on a Poisson
     sample of the individuals.

@@ -64,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Shown):
-    """The true value of a query, never to be published, and how far one unit can move it.
+    """The true value of a query, which must never be published, and what one unit can change in it.
 
     No text of an answer shows ``value``: neither ``print`` nor a notebook nor an error. An answer cannot be pickled.
 

@@ -27,7 +27,7 @@ _MOST_CELLS = 10**8
 
 @dataclass(frozen=True)
 class Axis:
-    """Cells along a column: ``bins`` even ones in ``bounds``, or those between ``edges``, or one for each of ``keys``.
+    """Cells along a column: ``bins`` of equal width in ``bounds``, or those between ``edges``, or one for each key.
 
     Cells are half open except the last, which contains its upper end, as in :func:`numpy.histogramdd`. Rows
     ``outside`` are dropped, or, with ``outside="clamp"``, counted in the nearest cell; rows whose value is not among

@@ -28,7 +28,7 @@ _MOST_CELLS = 10**9
 
 @dataclass(frozen=True)
 class Histogram(Query):
-    """How many rows fall in each cell; the value has one dimension per axis.
+    """The number of rows in each cell; the value has one dimension for each axis.
 
     A row with NULL or NaN in one of the columns is dropped, and so is a row outside an axis that does not clamp. One
     row counts once, so one added or removed row changes the counts by 1, and a replaced row by at most sqrt(2) (it

@@ -100,7 +100,7 @@ class Sum(NumericQuery):
 
 @dataclass(frozen=True)
 class Mean(NumericQuery):
-    """What the mean of each column is made from; ``estimate`` turns its release into means.
+    """The sums from which the mean of each column is computed; ``estimate`` turns their release into means.
 
     A mean is not a sum over rows, so two honest ways are offered, both of which release sums:
 

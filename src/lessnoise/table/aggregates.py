@@ -227,7 +227,7 @@ def sum(column: str, bounds: tuple[float, float]) -> Aggregate:  # noqa: A001
 
 
 def mean(column: str, bounds: tuple[float, float]) -> Aggregate:
-    """The mean of a column, clipped to its ``bounds``; sum and number of rows share one release."""
+    """The mean of a column, clipped to its ``bounds``; its sum and the number of rows share one release."""
     return Aggregate("mean", column, bounds)
 
 
@@ -239,7 +239,7 @@ def variance(column: str, bounds: tuple[float, float]) -> Aggregate:
 def quantiles(
     column: str, probabilities: Sequence[float], bounds: tuple[float, float], bins: int | None = None
 ) -> Aggregate:
-    """Quantiles of a column, from the counts of even cells of the ``bounds``.
+    """Quantiles of a column, found in cells of equal width between its ``bounds``.
 
     A few quantiles are chosen privately, the middle one first; many are read from one private distribution. Without
     ``bins`` the number of cells follows from the bounds and the number of groups.

@@ -80,7 +80,7 @@ def histogram(
     edges: Sequence[float] | None = None,
     keys: Sequence[str] | Sequence[int] | None = None,
 ) -> CellCounts:
-    """How many rows lie in each of the even ``bins`` of ``bounds``, or between ``edges``, or have one of the ``keys``.
+    """The number of rows in each of ``bins`` equal cells of ``bounds``, or between ``edges``, or with each of ``keys``.
 
     The cells are public. Each count has the noise of a single one, because a row is in one cell.
 

@@ -106,7 +106,7 @@ def cdf(
     *,
     shares: bool = True,
 ) -> CellSums:
-    """The share of the rows of each group up to every edge of the even ``bins`` of ``bounds``, or of the ``edges``.
+    """The share of the rows of each group up to every edge of ``bins`` equal cells of ``bounds``, or of ``edges``.
 
     With ``shares=False`` it is the number of rows. The noise is chosen for sums of the first cells: sums of noisy
     counts would have several times the error. Rows outside the cells do not count.
@@ -123,7 +123,7 @@ def ranges(
     bins: int | None = None,
     edges: Sequence[float] | None = None,
 ) -> CellSums:
-    """How many rows of each group lie between any two edges of the even ``bins`` of ``bounds``, or of the ``edges``.
+    """The number of rows of each group between any two edges of ``bins`` equal cells of ``bounds``, or of ``edges``.
 
     >>> ranges("age", edges=[0, 18, 65]).names
     ['count of age from 0 to 18', 'count of age from 0 to 65', 'count of age from 18 to 65']

@@ -15,8 +15,8 @@ from lessnoise_paper.codec import plain_fields, read_fields, stored
 Array = NDArray[np.float64]
 
 PARTS = {
-    "published": "As published; R1SMG at 1e-7 of the epsilon",
-    "small": "All at 1e-7 of the epsilon",
+    "published": "As published: R1SMG has 1e-7 times the epsilon",
+    "small": "All mechanisms at 1e-7 times the epsilon",
     "equal-bounds": "Equal exact privacy, entry bounds",
     "equal-clip": "Equal exact privacy, clipped rows",
 }

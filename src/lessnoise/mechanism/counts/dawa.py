@@ -117,7 +117,7 @@ def dawa(
     l1_sensitivity: float | None = None,
     neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
-    """Counts in data-dependent buckets; pure epsilon-DP with the default noise.
+    """DAWA: counts of neighbouring cells with similar counts are merged. With the default noise delta is 0.
 
     ``ratio`` is the share of epsilon that stage 1 spends: by default 1/2 on a line and 1/4 on a map, as the authors'
     code has it. ``l1_sensitivity`` is the largest change of the counts, by default that of one record: 1 if added or

@@ -137,7 +137,7 @@ def hb(
     change: Change | None = None,
     neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
-    """A consistent tree of counts, on a line or a map.
+    """H_b: noisy counts of a tree of cells, on a line or a map, which are made consistent.
 
     ``noise="laplace"`` is as published: each of the h levels below the root has epsilon/h, and delta is 0.
     ``noise="gaussian"`` is ours: all levels at once change by sqrt(h) in l2, so that the variance grows like h and

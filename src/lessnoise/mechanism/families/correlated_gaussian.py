@@ -140,7 +140,7 @@ def correlated_gaussian(
     sensitivity: float = 1.0,
     neighbours: Relation = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
-    """Noise for d statistics of which one individual raises each by 0 up to ``sensitivity``: half a Gaussian's.
+    """Noise for d statistics, each of which one individual raises by 0 to ``sensitivity``: about half a Gaussian's.
 
     ``sensitivity`` is the bound c of one statistic, not an l2 norm. Every entry has the standard deviation
     c (sqrt(d) + 1)/(2 mu), against c sqrt(d)/mu of independent noise, with 1/mu the analytic Gaussian's sigma

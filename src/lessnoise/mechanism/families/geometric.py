@@ -64,7 +64,7 @@ _MOST_TERMS = 1 << 20  # of a sum; beyond, the noise is as good as continuous
 @register
 @dataclass(frozen=True, slots=True)
 class Geometric(Plain):
-    """Independent integers whose probability falls by e^rate a step, cut where the ``tail`` is spent (0: never).
+    """Independent integers whose probability falls by e^rate in each step, up to an end that ``tail`` sets (0: none).
 
     >>> Geometric(1.0, 1e-6).reach, f"{Geometric(1.0, 1e-6).last:.3g}"
     (13, '2.59e-08')

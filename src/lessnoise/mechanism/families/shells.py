@@ -56,7 +56,7 @@ _NOTHING = 1e-300  # what may be lost where a factor leaves the floats; delta it
 @register
 @dataclass(frozen=True, slots=True)
 class Shells(Plain):
-    """A density in R^dimension that is constant on shells and falls outwards.
+    """Noise with a constant density on each shell (the space between two spheres), which falls outwards.
 
     >>> law = Shells(2, (0, 1, 3), (0.5, 0.5))
     >>> law.edges

@@ -29,7 +29,7 @@ def correlated_radial(
     changes: Changes,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
 ) -> Mechanism:
-    """Noise for bounded sums of which one individual raises all or lowers all: correlated, and less than a Gaussian's.
+    """Noise for bounded sums that one individual raises all or lowers all: correlated, and less than Gaussian noise.
 
     ``changes`` is a corner with one bound for all entries. The noise is the least of the l2 ball, plus a multiple of
     the sum of its entries.
