@@ -227,16 +227,18 @@ def cost_noise(length: int, size: int, epsilon: float, factor: float) -> noise_e
 
 def _cheapest(n: int, costs: list[Array]) -> Starts:
     """C[i] = min over lengths of C[i - length] + cost; ties go to the longer bucket."""
-    tables = [cost.tolist() for cost in costs]
+    buckets = [(1 << level, cost.tolist()) for level, cost in enumerate(costs)]
     best = [0.0] * (n + 1)
     chosen = [1] * (n + 1)
     for end in range(1, n + 1):
+        if end & (end - 1) == 0:  # a power of two: one more length fits
+            fitting = buckets[: end.bit_length()]
         least, length = math.inf, 1
-        for level in range(end.bit_length()):
-            start = end - (1 << level)
-            total = best[start] + tables[level][start]
+        for size, cost in fitting:
+            start = end - size
+            total = best[start] + cost[start]
             if total <= least:
-                least, length = total, 1 << level
+                least, length = total, size
         best[end], chosen[end] = least, length
     starts = []
     while n > 0:

@@ -103,7 +103,7 @@ def adaptive_sum(
     lower, upper = cells(left, right)
     before, stalled = math.inf, 0
     while True:
-        below, above = math.fsum(lower), math.fsum(upper)
+        below, above = math.fsum(lower.tolist()), math.fsum(upper.tolist())
         stalled = stalled + 1 if above - below > 0.9 * before else 0
         before = above - below
         in_vain = len(lower) > _MANY_CELLS and stalled >= _PATIENCE
