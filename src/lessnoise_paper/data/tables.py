@@ -124,7 +124,9 @@ def swarm(folder: Folder | None, shape: tuple[int, int] = _SWARM_SHAPE) -> Featu
             f"file={path} has {table.shape[0]} rows of {table.shape[1]} numbers, not {shape[0]} of {shape[1] + 1} "
             f"(features and a label): fetch Flocking.csv from {_SWARM_SOURCE} again."
         )
-    low, high = table[:, :-1].min(axis=0), table[:, :-1].max(axis=0)
-    width = np.where(high > low, high - low, 1.0)
-    rows = np.where(high > low, 2.0 * (table[:, :-1] - low) / width - 1.0, 0.0)
+    rows = table[:, :-1]
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    rows -= low  # in place: a copy would take half a gigabyte
+    rows /= 0.5 * np.where(high > low, high - low, 2.0)
+    rows -= np.where(high > low, 1.0, 0.0)
     return FeatureTable("Swarm Behaviour", rows, table[:, -1].astype(np.int64), 0.5 * float(np.sqrt(shape[1])))

@@ -314,6 +314,6 @@ def _spectrum(
 ) -> Spectrum:
     described = build_mechanism("least-noise", layout, epsilon, delta)
     released = layout.pack(found) + described.noise(rng)
-    values, vectors = eigenpairs(layout.unpack(released, found.count).gram / found.count)
+    values, vectors = eigenpairs(layout.unpack(released, found.count).gram / found.count, single=layout.features > WIDE)
     floor = layout.noise_floor(described.standard_deviation, found.count)
     return Spectrum(values[:_SHOWN], floor, vectors[:8] if image else None)
