@@ -85,3 +85,12 @@ def test_doubles_survive():
     numbers = [*np.random.default_rng(0).normal(size=100).tolist(), 5e-324, -0.0, 1.7976931348623157e308]
     again = doubles.expanded(json.loads(json.dumps(doubles.compact({"a": [numbers, [1, 2]], "b": numbers[:3]}))))
     assert again == {"a": [numbers, [1, 2]], "b": numbers[:3]}
+
+
+def test_a_certificate_in_words_says_if_it_is_not_private():
+    mechanism = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=1)
+    seeded = str(mechanism.release([0.0], rng=np.random.default_rng(0)).certificate)
+    kept = str(mechanism.release([0.0]).certificate)
+    assert kept.startswith("(1, ")
+    assert kept.endswith("-DP under add/remove, by analytic-gaussian noise on 1 number")
+    assert seeded == f"{kept}; from a seeded generator, and so not private"
