@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _LONG = 24  # characters beyond which a cell may break its line
 _ONE = r"-?\d[\d.,]*(?:e-?\d+)?%?"
-_NUMBER = re.compile(rf"(?:(?:about|at least|at most|above|below) )?{_ONE}(?: to {_ONE})?")
+_NUMBER = re.compile(rf"(?:(?:about|at least|at most|above|below) )?{_ONE}(?: (?:to|±) {_ONE})?|unknown")
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:
@@ -40,7 +40,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) -
 
 
 def _numeric(cells: list[str]) -> bool:
-    """Whether a column holds numbers, or bounds and ranges of them, and nothing else."""
+    """Whether a column holds numbers, or bounds, ranges and errors of them, and nothing else."""
     found = [cell for cell in cells if cell]
     return bool(found) and all(map(_NUMBER.fullmatch, found))
 

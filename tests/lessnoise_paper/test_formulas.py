@@ -58,7 +58,7 @@ def test_words_keep_their_form_and_markup_is_escaped():
 
 
 def test_numbers_stand_right_and_words_left():
-    rows = [("a", "1e-7", "(1, 2)", "at least 0.2", "3% to 4.5%", ""), ("b", "1,234", "x", "0", "5%", "")]
+    rows = [("a", "1e-7", "(1, 2)", "at least 0.2", "3% to 4.5%", ""), ("b", "1,234", "x", "unknown", "5 ± 0.1%", "")]
     found = re.findall(r"<td([^>]*)>", html_table("abcdef", rows, "all kinds"))
     text = ' class="text"'
     assert found == ["", text, "", "", text] * 2
