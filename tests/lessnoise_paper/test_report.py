@@ -463,7 +463,7 @@ def test_cells_are_escaped_and_long_ones_may_break():
     table = wording.rows_table("abcd", [("x < y", "#CC6677", ["R & D", "word " * 9, wording.chip("fails")])], "t & u")
     assert "x &lt; y" in table
     assert "R &amp; D" in table
-    assert '<td class="wide">' in table
+    assert '<td class="text wide">' in table
     assert 'aria-label="t &amp; u"' in table
     assert "var(--c-cc6677)" in table
     assert '<span class="verdict fails">fails</span>' in table
