@@ -104,12 +104,12 @@ def _part(figure: Figure, study: PcaStudy, part: str, axis: str) -> tuple[str, A
 @_drawn(4.9, 0.17)
 def published_figure(figure: Figure, study: PcaStudy) -> tuple[str, Any]:
     """Deviation and accuracy against epsilon, every mechanism as its source says."""
-    return _part(figure, study, "published", "epsilon (R1SMG: 1e-7 of it)")
+    return _part(figure, study, "published", "epsilon (of R1SMG: 1e-7 times this)")
 
 
 @_drawn(4.9, 0.17)
 def small_figure(figure: Figure, study: PcaStudy) -> tuple[str, Any]:
-    """The same at 1e-7 of the epsilon."""
+    """The same, where every mechanism has the small epsilon of R1SMG."""
     return _part(figure, study, "small", "epsilon / 1e-7")
 
 
