@@ -33,9 +33,9 @@ def _guarded(given: argparse.Namespace, arguments: list[str]) -> int:
     try:
         done = subprocess.run(command, timeout=given.seconds, capture_output=True, check=False)
     except subprocess.TimeoutExpired:
-        return _tell(given, "not covered", f"it takes more than {given.seconds} s.", 3)
+        return _tell(given, "not covered", f"the proof takes more than {given.seconds} s.", 3)
     if done.returncode not in (0, 1, 2, 3) or not done.stdout:
-        return _tell(given, "not covered", f"it takes more than {MEMORY // 2**20} MB, or fails.", 3)
+        return _tell(given, "not covered", f"the proof needs more than {MEMORY // 2**20} MB of memory, or it fails.", 3)
     sys.stdout.buffer.write(done.stdout)
     sys.stdout.flush()
     return done.returncode
@@ -64,7 +64,7 @@ def _prove(given: argparse.Namespace) -> int:
     except OSError as error:
         return _tell(given, "unreadable", f"{error.filename}: {error.strerror}.", 2)
     except MemoryError:
-        return _tell(given, "not covered", f"it takes more than {MEMORY // 2**20} MB.", 3)
+        return _tell(given, "not covered", f"the proof needs more than {MEMORY // 2**20} MB of memory.", 3)
     print(json.dumps({**asdict(found), "code": found.code}, indent=2) if given.json else found)
     return found.code
 

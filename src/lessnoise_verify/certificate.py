@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 SECURE: Final = ("AES-256-CTR keyed by the operating system", "ChaCha20 keyed by the operating system")
 ASSUMED: Final = (
-    "AES-256 in counter mode, or ChaCha20, is as good as random under a key that only the operating system's generator "
-    "knew.",
-    "The software drew the noise as it says: sampling is exact in IEEE 754 arithmetic (lessnoise selftest checks it).",
-    "Nothing else was released about the same individuals; several releases must be composed.",
+    "Nobody can tell the output of AES-256 in counter mode, or of ChaCha20, from random bits, and only the operating "
+    "system's generator knew the key.",
+    "The software drew the noise as it says, and sampling is exact in IEEE 754 arithmetic (lessnoise selftest checks "
+    "this).",
+    "Nothing else was released about the same individuals. If there are several releases, they must be composed.",
 )
-STATED: Final = "One individual changes the value as stated here; nobody can tell that from the certificate."
-OF_WHOLE: Final = "The value is of whole numbers, as the noise is."
+STATED: Final = "One individual changes the value by no more than is stated; the certificate alone cannot show this."
+OF_WHOLE: Final = "The value consists of whole numbers, as the noise does."
 _ROUNDED: Final = Fraction(1, 10**9)  # a norm may be rounded up
-OF_QUERY: Final = "The value is the answer to the stated query, and one individual is one such unit."
+OF_QUERY: Final = "The value is the answer to the stated query, and one individual is one unit as the query defines it."
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Mechanism:
         case = Case(shape, given.positive("sensitivity"), relation, changes)
         claim = Stated.read(given.fields("claim"), "source") if "claim" in given else given.take("claim", None)
         if claim is not None and claim.relation != relation:
-            raise Refuted(f"the claim is for {claim.relation}, the mechanism for {relation}.")
+            raise Refuted(f"the claim is for {claim.relation}, but the mechanism is for {relation}.")
         noise = given.fields("noise")
         given.end()
         return cls(noise, case, claim)
@@ -139,10 +140,13 @@ def decide(proof: Proof, words: str, compute: Callable[[int], arb], low: Fractio
     if above < low:
         raise Refuted(f"{words} is proved to be {shown(found)}, below the stated {float(low):.12g}.")
     if above > high:
-        raise NotCovered(f"{words} is proved to be {shown(found)}, which does not decide {float(high):.12g}.")
-    proof.proved.append(f"{words} is {shown(found)}, at most {float(high):.12g}")
+        raise NotCovered(
+            f"{words} is proved to be {shown(found)}, which does not decide whether it is at most the stated "
+            f"{float(high):.12g}."
+        )
+    proof.proved.append(f"{words} is {shown(found)}, which is at most the stated {float(high):.12g}")
     if below < low:
-        proof.skipped.append(f"the lower end {float(low):.12g} of {words}")
+        proof.skipped.append(f"whether {words} is at least the stated {float(low):.12g}")
     return found
 
 
@@ -151,10 +155,10 @@ def check_mechanism(given: Fields, proof: Proof) -> None:
     mechanism = Mechanism.read(given)
     claim = mechanism.claim
     if claim is None:
-        raise NotCovered("nothing is claimed of this mechanism.")
+        raise NotCovered("the description of this mechanism states no claim, so there is nothing to prove.")
     words = f"delta at epsilon = {float(claim.epsilon):.12g}"
     decide(proof, words, lambda bits: mechanism.delta(claim.epsilon, bits), Fraction(0), claim.delta)
-    proof.proved.append(f"the noise is {claim}, apart from the machine that draws it")
+    proof.proved.append(f"the noise is {claim}, if a perfect machine draws it")
     proof.assumed += stated_words(mechanism)
 
 
@@ -176,9 +180,9 @@ def read_bracket(given: Fields) -> tuple[Fraction, Fraction, Fraction]:
 def check_total(stated: Stated, delta: Fraction, high: Fraction, share: Fraction, numeric: Fraction) -> None:
     """The machine's share is at most what is stated, and with delta, proved and stated, within the guarantee."""
     if share > numeric:
-        raise Refuted(f"the machine's share of delta is {float(share):.12g}, above the stated {float(numeric):.12g}.")
+        raise Refuted(f"a real machine adds {float(share):.12g} to delta, more than the stated {float(numeric):.12g}.")
     if min(max(delta + share, high + numeric), Fraction(1)) > stated.delta:
-        raise Refuted(f"delta and the machine's share of it add up to more than the guarantee says, {stated}.")
+        raise Refuted(f"delta, with what a real machine adds to it, is more than the guarantee says: {stated}.")
 
 
 def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechanism:
@@ -188,14 +192,14 @@ def check_release(given: Fields, proof: Proof, value: BinaryIO | None) -> Mechan
     stated = Stated.read(given.fields("guarantee"))
     low, high, numeric = read_bracket(given)
     if stated.relation != mechanism.case.relation:
-        raise Refuted(f"the guarantee is for {stated.relation}, the mechanism for {mechanism.case.relation}.")
+        raise Refuted(f"the guarantee is for {stated.relation}, but the mechanism is for {mechanism.case.relation}.")
     _check_private(given)
     check_sensitivity(mechanism, proof, _query(given))
     words = f"delta at epsilon = {float(stated.epsilon):.12g}"
     found = decide(proof, words, lambda bits: mechanism.delta(stated.epsilon, bits), low, high)
     share = refined(lambda: mechanism.machine_share(stated.epsilon), 80)
     check_total(stated, ends(found)[1], high, ends(share)[1], numeric)
-    proof.proved.append(f"with the machine's share, {shown(share)}, a release is {stated}")
+    proof.proved.append(f"a release is {stated}, with the {shown(share)} that a real machine adds to delta")
     _check_claim(mechanism, given.take("claim_holds"), proof)
     _check_value(given, mechanism, proof, value)
     given.items("assumptions", 100)
@@ -222,7 +226,7 @@ def _check_private(given: Fields) -> None:
 def _check_claim(mechanism: Mechanism, holds: object, proof: Proof) -> None:
     claim = mechanism.claim
     if not isinstance(holds, bool | None) or (claim is None) != (holds is None):
-        raise Refuted("claim_holds does not fit the claim.")
+        raise Refuted("claim_holds and the claim do not fit together.")
     if claim is None:
         return
     words = f"the claim {claim}"
@@ -234,7 +238,7 @@ def _check_claim(mechanism: Mechanism, holds: object, proof: Proof) -> None:
     if (above <= claim.delta) == holds and (holds or below > claim.delta):
         proof.proved.append(f"{words} {'holds' if holds else f'is false: delta is at least {float(below):.6g}'}")
     else:
-        proof.skipped.append(words)
+        proof.skipped.append(f"{words}, as delta is not known closely enough to decide it")
 
 
 def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) -> None:
@@ -251,7 +255,7 @@ def check_sensitivity(mechanism: Mechanism, proof: Proof, query: Fields | None) 
         proof.assumed += stated_words(mechanism)
         return
     check_query(query, mechanism.noise, case)
-    proof.proved.append("the noise is made for all that one unit can change of the stated query's answer")
+    proof.proved.append("the guarantee covers every change that one unit can make to the answer of the stated query")
     proof.assumed.append(OF_QUERY)
 
 
@@ -262,15 +266,15 @@ def _check_value(given: Fields, mechanism: Mechanism, proof: Proof, value: Binar
     digest = given.text("value_sha256") if "value_sha256" in given else given.take("value_sha256", None)
     if value is None:
         if digest is not None:
-            proof.skipped.append("the released value, as its file was not given")
+            proof.skipped.append("the released value, because its file was not given")
         return
     if digest is None:
-        raise NotCovered("the certificate names no value, so the file beside it cannot be checked.")
+        raise NotCovered("the certificate states no hash of a value, so the file that you give cannot be checked.")
     if values.digest(value) != digest:
         raise Refuted("the file is not the value that the certificate was written for: its SHA-256 differs.")
-    proof.proved.append("the file is the value that the certificate was written for, by its SHA-256")
+    proof.proved.append("the file is the value that the certificate was written for: its SHA-256 is the stated one")
     if values.check(value, mechanism.case.shape, grid):
         of_grid = "" if grid is None else f", and every entry is a multiple of {float(grid):g}"
         proof.proved.append(f"the value has the stated shape{of_grid}")
     else:
-        proof.skipped.append("the entries of the value, as there are many")
+        proof.skipped.append("the entries of the value, because there are too many of them")

@@ -39,11 +39,11 @@ class NotCovered(NotProved):
 def load(content: bytes) -> Fields:
     """The JSON object in a file; anything else is Unreadable."""
     if len(content) > LARGEST_FILE:
-        raise Unreadable(f"the file has {len(content)} bytes: certificates of at most {LARGEST_FILE} are read.")
+        raise Unreadable(f"the file has {len(content)} bytes, but a certificate may have at most {LARGEST_FILE}.")
     try:
         values = json.loads(content, parse_constant=_no_number, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"the file is no JSON that a certificate may be: {_short(error)}.") from None
+        raise Unreadable(f"the file is not JSON as a certificate must be: {_short(error)}.") from None
     return Fields(values, "certificate")
 
 

@@ -113,9 +113,9 @@ def check_query(query: Fields, noise: Fields, case: Case) -> None:
     texts(query, "rules")
     query.end()
     if relation != case.relation:
-        raise Refuted(f"the query is for {relation}, the mechanism for {case.relation}.")
+        raise Refuted(f"the query is for {relation}, but the mechanism is for {case.relation}.")
     if shape != case.shape:
-        raise Refuted(f"the answer has the shape {shape}, the mechanism {case.shape}.")
+        raise Refuted(f"the answer has the shape {shape}, but the mechanism has {case.shape}.")
     check_covers(noise, case, effect)
 
 
@@ -144,10 +144,10 @@ def check_covers(noise: Fields, case: Case, effect: Effect) -> None:
         needed = effect.made.squared_norm(order)
         if needed > stated:
             raise Refuted(
-                f"one unit can change the answer by a norm of {shown(exact(needed).sqrt())}, the mechanism hides "
-                f"{shown(exact(stated).sqrt())}."
+                f"one unit can change the answer by a norm of {shown(exact(needed).sqrt())}, but the mechanism hides "
+                f"only {shown(exact(stated).sqrt())}."
             )
-    raise NotCovered("it is not decided whether the noise is made for all that one unit can change of the answer.")
+    raise NotCovered("no proof here decides whether the noise is enough for all that one unit can change.")
 
 
 def _covers(kind: str, noise: Fields, case: Case, found: Changes) -> bool:

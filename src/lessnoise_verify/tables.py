@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     from lessnoise_verify.queries import Measure
 
 _MOST: Final = 100  # releases
-OF_TABLE: Final = "The values are the stated measures of each group, and one individual is one such unit."
-PRIVATE_KEYS: Final = "A group is shown only if its noisy number of units exceeds all that noise can make of nothing."
+OF_TABLE: Final = (
+    "The values are the stated measures of each group, and one individual is one unit as the query defines it."
+)
+PRIVATE_KEYS: Final = (
+    "A group is shown only if its noisy number of units is larger than noise can make that of a group without units."
+)
 _Done = list[tuple[Mechanism, Stated]]
 
 
@@ -61,13 +65,13 @@ def check_table(given: Fields, proof: Proof) -> None:
     if not done:
         raise Unreadable(f"{given.name}.releases is empty.")
     if {relation} != {stated.relation, *(mechanism.case.relation for mechanism, _ in done)}:
-        raise Refuted(f"the table is for {relation}, its guarantee or a release is not.")
+        raise Refuted(f"the table is for {relation}, but its guarantee or one of its releases is not.")
     try:
         _check_changes([mechanism for mechanism, _ in done], measures, groups, unit)
-        proof.proved.append("the noise of each release is made for all that one unit can change of the measures")
+        proof.proved.append("the guarantee of each release covers every change that one unit can make to the measures")
         proof.assumed += [OF_TABLE] if groups else [OF_TABLE, PRIVATE_KEYS]
     except NotCovered:
-        proof.assumed.append(f"{STATED} This is so for each release of the table.")
+        proof.assumed.append(f"{STATED} This is assumed for each release of the table.")
     _check_total(done, stated, proof)
 
 
@@ -92,7 +96,7 @@ def check_composition(given: Fields, proof: Proof) -> None:
     for part in parts:
         part.noise.end()
     check_total(stated, ends(found)[1], high, machine, numeric)
-    proof.proved.append(f"with the machine's share, all releases together are {stated}")
+    proof.proved.append(f"all releases together are {stated}, with what a real machine adds to delta")
     proof.assumed += ASSUMED[:2]
 
 
@@ -138,12 +142,15 @@ def _check_total(done: _Done, stated: Stated, proof: Proof) -> None:
     """
     used = sum((own.epsilon for _, own in done), Fraction(0))
     if used <= stated.epsilon and sum(own.delta for _, own in done) <= stated.delta:
-        proof.proved.append(f"epsilons and deltas of the releases add up: together they are {stated}")
+        proof.proved.append(f"the epsilons and the deltas of the releases add up: together the releases are {stated}")
         return
     share = stated.epsilon / used if used else Fraction(1)
     shares = [(mechanism, own.epsilon * share) for mechanism, own in done]
     if sum(ends(each.delta(eps))[1] + _machine(each, eps) for each, eps in shares) <= stated.delta:
-        proof.proved.append(f"deltas at epsilons of the releases that add up are small: together they are {stated}")
+        proof.proved.append(
+            "the deltas of the releases, at epsilons that add up to the total, add up to at most the total delta: "
+            f"together the releases are {stated}"
+        )
         return
     parts = [Part(mechanism.noise, mechanism.case, Fraction(1), 1) for mechanism, _ in done]
     machine = sum((_machine(mechanism, stated.epsilon) for mechanism, _ in done), Fraction(0))
@@ -151,8 +158,13 @@ def _check_total(done: _Done, stated: Stated, proof: Proof) -> None:
     if below > stated.delta:
         raise Refuted(f"delta of all releases together is proved to be at least {float(below):.12g}, not {stated}.")
     if above + machine > stated.delta:
-        raise NotCovered(f"delta of all releases together is at most {float(above + machine):.12g}: not decided.")
-    proof.proved.append(f"delta of all releases together is at most {float(above + machine):.12g}: they are {stated}")
+        raise NotCovered(
+            f"delta of all releases together is at most {float(above + machine):.12g}, which does not decide whether "
+            f"they are {stated}."
+        )
+    proof.proved.append(
+        f"delta of all releases together is at most {float(above + machine):.12g}: together they are {stated}"
+    )
 
 
 def _machine(mechanism: Mechanism, epsilon: Fraction) -> Fraction:

@@ -34,11 +34,11 @@ def check(file: BinaryIO, shape: tuple[int, ...], grid: Fraction | None) -> bool
     file.seek(0)
     form, found = _header(file)
     if found != shape:
-        raise Refuted(f"the value has the shape {found}, the mechanism {shape}.")
+        raise Refuted(f"the value has the shape {found}, but the mechanism has {shape}.")
     code, size = _FORMS[form]
     start, count = file.tell(), math.prod(shape)
     if file.seek(0, 2) - start != size * count:
-        raise Unreadable("the value's file has not as many entries as its header says.")
+        raise Unreadable("the value's file does not have as many entries as its header says.")
     if count > _MOST:
         return False
     file.seek(start)
@@ -65,5 +65,5 @@ def _header(file: BinaryIO) -> tuple[str, tuple[int, ...]]:
         if form not in _FORMS or header["fortran_order"] or not all(type(size) is int for size in shape):
             raise ValueError
     except (ValueError, SyntaxError, KeyError, TypeError, IndexError, RecursionError, MemoryError):
-        raise Unreadable("the value is no .npy file of little-endian numbers in C order.") from None
+        raise Unreadable("the value is not a .npy file of little-endian numbers in C order.") from None
     return form, tuple(shape)

@@ -74,9 +74,9 @@ def verify(
         given = document.load(certificate)
         if public_key is not None:
             check_signature(given, public_key)
-            proof.proved.append("the certificate is as the holder of the key signed it")
+            proof.proved.append("the holder of the key signed exactly this certificate")
         elif given.take("signature", None) is not None:
-            proof.skipped.append("the signature, as no public key was given")
+            proof.skipped.append("the signature, because no public key was given")
         kind = _check(given, proof, value)
         _check_files(given, proof, folder, value if kind == "table" else None)
         given.end()
@@ -106,7 +106,7 @@ def _check(given: Fields, proof: Proof, value: BinaryIO | None) -> str:
     if schema == 2 and kind != "mechanism":
         kind = given.choice("kind", *_KINDS)
     if value is not None and kind not in ("release", "table"):
-        raise NotCovered(f"a {kind} names no file that could be checked: leave the second argument out.")
+        raise NotCovered(f"a {kind} states no hash of a file to check: leave the second argument out.")
     _KINDS[kind](given, proof, value)
     return kind
 
@@ -130,14 +130,14 @@ def _check_files(given: Fields, proof: Proof, folder: Path | None, value: Binary
     """Files beside the certificate are those that it names, and a value that is no array is one of them."""
     if "sha256" not in given:
         if value is not None:
-            raise NotCovered("this certificate names no file that could be checked: leave the second argument out.")
+            raise NotCovered("this certificate states no hash of a file to check: leave the second argument out.")
         return
     hashes = given.fields("sha256")
     own = None if value is None else digest(value)
     if own is not None:
         if own not in hashes.values.values():
             raise Refuted("the file is not one of those that the certificate was written for.")
-        proof.proved.append("the file is one of those that the certificate was written for, by its SHA-256")
+        proof.proved.append("the file is one of those that the certificate was written for: its SHA-256 is stated")
     for name in list(hashes.values):
         expected, path = hashes.text(name), Path(name)
         if path.name != name:
@@ -154,4 +154,4 @@ def _check_files(given: Fields, proof: Proof, folder: Path | None, value: Binary
         proof.proved.append(f"the file {name[:60]!r} is the one that the certificate was written for")
     if folder is None:
         others = "" if own is None else "other "
-        proof.skipped.append(f"the {others}files beside the certificate, as their folder was not given")
+        proof.skipped.append(f"the {others}files beside the certificate, because their folder was not given")

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 KIND = "release"
 _RECOMPUTED = 1e-6  # relative: another machine's mathematical library, another version's grid of a curve
 _SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
-_CHANGES = "One individual changes the value as the set of changes says, which the caller or the query stated."
+_CHANGES = "One individual changes the value only as the set of changes says; the caller or the query stated this set."
 _QUERY = (
-    "What one unit can change follows from the query that is stated here; that one individual is one such unit, the "
-    "caller stated."
+    "What one unit can change follows from the query that is stated here. The caller stated that one individual is "
+    "one such unit."
 )
 _COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
 _WORDS = (
