@@ -62,8 +62,8 @@ def check_bound(given: Fields, proof: Proof) -> None:
     tests.end()
     shifts = "every shift of length" if against == "ball" else "every change of one entry by"
     proof.proved.append(
-        f"all noise on {dimension} numbers that is ({float(epsilon):.12g}, {float(delta):.12g})-private against {shifts} "
-        f"{float(sensitivity):.12g} has a mean square of at least {float(value):.12g}"
+        f"all noise on {dimension} numbers that is ({float(epsilon):.12g}, {float(delta):.12g})-private against "
+        f"{shifts} {float(sensitivity):.12g} has a mean square of at least {float(value):.12g}"
     )
 
 

@@ -46,4 +46,4 @@ def check_signature(given: Fields, public_key: bytes) -> None:
     try:
         key.verify(value, canonical(given.values))
     except exceptions.InvalidSignature:
-        raise Refuted("the holder of this key did not sign this certificate: one of the two was changed.") from None
+        raise Refuted("the signature does not belong to this certificate and this key: one of them changed.") from None

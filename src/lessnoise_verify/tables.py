@@ -142,7 +142,7 @@ def _check_total(done: _Done, stated: Stated, proof: Proof) -> None:
     """
     used = sum((own.epsilon for _, own in done), Fraction(0))
     if used <= stated.epsilon and sum(own.delta for _, own in done) <= stated.delta:
-        proof.proved.append(f"the epsilons and the deltas of the releases add up: together the releases are {stated}")
+        proof.proved.append(f"the epsilons and deltas of the releases add up: together the releases are {stated}")
         return
     share = stated.epsilon / used if used else Fraction(1)
     shares = [(mechanism, own.epsilon * share) for mechanism, own in done]

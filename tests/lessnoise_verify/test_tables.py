@@ -80,9 +80,11 @@ def questions() -> dict[str, Any]:
 def test_tables_are_proved_and_rest_on_no_stated_sensitivity(name: str) -> None:
     found = checked(answered(questions()[name], 4.0, 1e-8))
     assert found.word == "proved", str(found)
-    assert any("made for all that one unit can change of the measures" in words for words in found.proved)
-    assert not any("as stated here" in words for words in found.assumed)
-    assert any("noise can make of nothing" in words for words in found.assumed) == name.startswith("private")
+    assert any("every change that one unit can make to the measures" in words for words in found.proved)
+    assert not any("by no more than is stated" in words for words in found.assumed)
+    assert any("noise can make that of a group without units" in words for words in found.assumed) == name.startswith(
+        "private"
+    )
 
 
 def test_epsilons_that_leave_room_are_raised_until_the_deltas_are_small() -> None:
@@ -91,7 +93,7 @@ def test_epsilons_that_leave_room_are_raised_until_the_deltas_are_small() -> Non
     assert deltas > Fraction(given["guarantee"]["delta"])  # so that adding up what is stated is not enough
     found = checked(given)
     assert found.word == "proved"
-    assert any("deltas at epsilons of the releases that add up are small" in words for words in found.proved)
+    assert any("at epsilons that add up to the total, add up to" in words for words in found.proved)
     generous = changed(given, "guarantee", "delta", to=1e-9)
     assert any("epsilons and deltas of the releases add up" in words for words in checked(generous).proved)
 
@@ -186,7 +188,7 @@ def test_a_histogram_is_one_release_with_words_on_what_was_done_to_it() -> None:
     given = json.loads(json.dumps(made.to_dict()))
     found = checked(given)
     assert found.word == "proved", str(found)
-    assert any("stated query's answer" in words for words in found.proved)
+    assert any("one unit can make to the answer of the stated query" in words for words in found.proved)
     assert checked({**given, "postprocess": [1]}).word == "unreadable"
 
 
@@ -207,6 +209,6 @@ def test_a_file_of_the_answer_may_be_given_instead_of_its_folder(tmp_path: Path)
     answer = tmp_path / "answer.csv"
     found = verify(certificate, io.BytesIO(answer.read_bytes()))
     assert found.word == "proved"
-    assert "the file is one of those that the certificate was written for, by its SHA-256" in found.proved
-    assert "the other files beside the certificate, as their folder was not given" in found.skipped
+    assert "the file is one of those that the certificate was written for: its SHA-256 is stated" in found.proved
+    assert "the other files beside the certificate, because their folder was not given" in found.skipped
     assert verify(certificate, io.BytesIO(answer.read_bytes() + b"\n")).word == "refuted"

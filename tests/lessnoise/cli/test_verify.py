@@ -30,7 +30,7 @@ def test_a_release_is_proved_with_its_value_and_its_signature(run, released):
     for words in (
         "holder of the key",
         "delta at epsilon = 1",
-        "by its SHA-256",
+        "its SHA-256 is the stated one",
         "every entry is a multiple",
         "AES-256",
     ):
