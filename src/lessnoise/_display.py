@@ -51,7 +51,14 @@ class Plotted(Shown):
     __slots__ = ()
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw on ``ax``, or on a new figure; returns the figure. No global state of matplotlib is touched."""
+        """Draw on ``ax``, or on a new figure; returns the figure. No global state of matplotlib is touched.
+
+        >>> import lessnoise as ln
+        >>> visits = ln.Stream(periods=8, epsilon=1)
+        >>> total = visits.push(120)
+        >>> visits.plot()
+        <NotebookFigure size 640x400 with 1 Axes>
+        """
         return picture(self, ax)
 
 
@@ -74,3 +81,51 @@ class Listed(Shown):
     @abstractmethod
     def _facts(self) -> Facts:
         """What the table for notebooks says."""
+
+
+class Estimates(NamedTuple):
+    """What a picture of numbers beside each other says. All of it is plain text and released numbers."""
+
+    title: str
+    label: str
+    """What the numbers are, with their unit."""
+    names: Sequence[str]
+    values: Sequence[float]
+    intervals: Sequence[tuple[float, float]] = ()
+    mark: tuple[str, float] | None = None
+    """A line across, such as what noise alone would give, and its name."""
+    along: str = ""
+    """Of numbers in an order: what their names are. They stand beside each other then, instead of below."""
+    logarithmic: bool = False
+
+
+class Lines(NamedTuple):
+    """What a picture of lines says: each has a name, places and numbers."""
+
+    title: str
+    along: str
+    label: str
+    lines: Sequence[tuple[str, Sequence[float], Sequence[float]]]
+    mark: tuple[str, float] | None = None
+    logarithmic: bool = False
+    """Both axes; the places are then bands or sizes, by powers of 2."""
+
+
+class Cells(NamedTuple):
+    """What a picture of a matrix says: a cell for each number, above and below zero in two colours."""
+
+    title: str
+    label: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Sequence[Sequence[float]]
+
+
+class Charted(Plotted):
+    """Says itself what its picture has."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _chart(self) -> Estimates | Lines | Cells:
+        """What the picture for notebooks says."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lessnoise._display import Facts, Listed, Shown
+from lessnoise._display import Facts, Listed, Plotted
 from lessnoise.guarantees import Claim, Guarantee
 from lessnoise.text import down, up
 
@@ -59,7 +59,7 @@ class AttackResult(Listed):
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport(Shown):
+class AuditReport(Plotted):
     """What attacks prove: lower bounds of the true delta and epsilon of a mechanism, beside its claim.
 
     ``delta`` and ``epsilon`` hold together with the stated confidence: each comes from the one attack that was best

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Facts, Listed, Plotted
 from lessnoise.changes import Moves
 from lessnoise.errors import ClaimWarning, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Verdict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Listed):
+class Finding(Listed, Plotted):
     """A claim, the truth, and by how much they differ.
 
     ``noise_ratio`` is the published noise over the least noise of the same law that would keep the claim:

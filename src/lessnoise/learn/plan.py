@@ -11,14 +11,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lessnoise import noise as noise_engine
 from lessnoise import validation
 from lessnoise._common import settle
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Charted, Facts, Lines, Listed
 from lessnoise.composition import amortise
 from lessnoise.errors import InvalidInput, LessnoiseError
 from lessnoise.guarantees import Bracket, Claim, Guarantee, Neighbours, Verdict
 from lessnoise.mechanism import Mechanism, Radial, r1smg
+from lessnoise.text import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +39,11 @@ NAMES = (*_MEMBERS, PUBLISHED)
 _SHORT = {"gaussian": "analytic-gaussian"}
 _SHARE = 0.97  # a calibrated training spends at least this share of its delta
 _NARROW = 1e-5  # or its scale is known this well
+_USUAL_DELTA = 1e-6
+_POINTS = 17  # of a picture
 
 
-class Accounted(Listed, ABC):
+class Accounted(Listed, Charted, ABC):
     """A plan whose cost follows from the composition of its steps."""
 
     steps: int
@@ -90,6 +95,10 @@ class Accounted(Listed, ABC):
         return Verdict(exact.upper <= self.claim.delta, self.claim, exact)
 
     @abstractmethod
+    def _steps_of_an_epoch(self) -> float:
+        """After how many steps a record was used once, on average."""
+
+    @abstractmethod
     def _settings(self) -> list[tuple[str, str]]:
         """What is particular to this kind of plan, for its table."""
 
@@ -97,11 +106,22 @@ class Accounted(Listed, ABC):
         rows = [("steps", f"{self.steps:,}"), ("records", f"{self.records:,}"), *self._settings()]
         asked = self.target or self.claim
         if asked is None:
-            return Facts("A training", [*rows, ("exact epsilon at delta = 1e-06", str(self.epsilon(1e-6)))])
+            return Facts("A training", [*rows, ("exact epsilon at delta = 1e-06", str(self.epsilon(_USUAL_DELTA)))])
         exact = self.delta(asked.epsilon)
         word = "target" if self.target is not None else "claim"
         rows += [(word, str(asked)), (f"exact delta at epsilon = {asked.epsilon:g}", str(exact))]
         return Facts("A training", rows, good=exact.upper <= asked.delta)
+
+    def _chart(self) -> Lines:
+        asked = self.target or self.claim
+        delta = _USUAL_DELTA if asked is None or asked.delta == 0.0 else asked.delta
+        counts = sorted({round(share * self.steps) for share in np.linspace(0.0, 1.0, _POINTS).tolist()})
+        spent = [self.epsilon(delta, count).upper for count in counts]
+        epochs = [count / self._steps_of_an_epoch() for count in counts]
+        word = "target" if self.target is not None else "claim"
+        mark = None if asked is None else (f"{word}, ε = {up(asked.epsilon)}", asked.epsilon)
+        title = f"Privacy that {self.steps:,} steps spend"
+        return Lines(title, "epochs", f"ε at δ = {up(delta)}", [("exact ε, upper end", epochs, spent)], mark)
 
 
 @dataclass(frozen=True)
@@ -137,6 +157,9 @@ class TrainingPlan(Accounted):
         count = self.steps if steps is None else steps
         chosen = noise_engine.machine_distance(count * self.records)  # the samples of a pass share one key
         return self.composition(count).machine_distance + chosen
+
+    def _steps_of_an_epoch(self) -> float:
+        return 1.0 / self.rate
 
     def _settings(self) -> list[tuple[str, str]]:
         noise = self.mechanism.standard_deviation / self.mechanism.sensitivity

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._display import to_html
+from lessnoise._display import Cells, Charted, Estimates, to_html
 from lessnoise.engines import ENGINES
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
@@ -45,7 +45,7 @@ SAMPLED = ("ppca", "ppca-one-by-one")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateRows(BaseEstimator):  # type: ignore[misc]
+class PrivateRows(BaseEstimator, Charted):  # type: ignore[misc]
     """What all estimators share: parameters, reading the table, releasing its moments."""
 
     epsilon: float | None = None
@@ -96,6 +96,16 @@ class PrivateRows(BaseEstimator):  # type: ignore[misc]
         if made is None:
             return str(super()._html_repr())
         return f"<div><strong>{escape(type(self).__name__)}</strong>{to_html(made)}</div>"
+
+    def _columns_in_words(self) -> list[str]:
+        """The names of the columns of the fit; their places where they have none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"column {place}" for place in range(self.n_features_in_)] if names is None else list(map(str, names))
+
+    @property
+    def _seeded(self) -> str:
+        """What the title of a picture adds where a seed was used."""
+        return "" if self.certificate_.private else "; seeded, NOT private"
 
     def _check_budget(self) -> None:
         if self.epsilon is None:
@@ -213,6 +223,12 @@ class PrivateCovariance(_PrivateMoments):
             self.covariance_ = self._keep(noisy, layout, bound)
             self.location_ = self.mean_
         return self
+
+    def _chart(self) -> Cells:
+        check_is_fitted(self)
+        names = self._columns_in_words()
+        title = f"Private covariance, {len(names)} columns{self._seeded}"
+        return Cells(title, "covariance, as released", names, names, self.covariance_.tolist())
 
 
 @dataclass(eq=False, repr=False)
@@ -332,6 +348,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PrivateMome
             raise InvalidInput(f"mechanism={self.mechanism!r} releases components only: there is no covariance.")
         result: Array = (self.components_.T * self.explained_variance_) @ self.components_
         return result
+
+    def _chart(self) -> Estimates | Cells:
+        check_is_fitted(self)
+        places = [str(place) for place in range(1, self.n_components_ + 1)]
+        if self.mechanism in SAMPLED:  # no variances are released
+            title = f"Private components, {self.mechanism}{self._seeded}"
+            names = [f"component {place}" for place in places]
+            return Cells(title, "weight of the column", names, self._columns_in_words(), self.components_.tolist())
+        title = f"Variance that each component explains{self._seeded}"
+        floor = "about the most that noise alone gives", float(self.noise_floor_)
+        values = self.explained_variance_.tolist()
+        return Estimates(title, "noisy variance, in squared units of the rows", places, values, (), floor, "component")
 
     @property
     def _n_features_out(self) -> int:

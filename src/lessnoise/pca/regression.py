@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Estimates, Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Neighbours
 from lessnoise.pca.bounded_rows import column_names, is_streamed, moments
@@ -258,6 +258,22 @@ class PrivateLinearRegression(RegressorMixin, PrivateRows):  # type: ignore[misc
             widths[-1] = 0.0
         ends = np.column_stack([middle - widths, middle + widths])
         return ConfidenceIntervals(level, ends[:-1], ends[-1])
+
+    def _chart(self) -> Estimates:
+        """The coefficients; with bounds times the widths of the columns, so that they share an axis."""
+        found = self.confidence_intervals()
+        widths = np.ones(self.n_features_in_)
+        label = "coefficient: change of the target for one unit of the column"
+        if self.bounds is not None:
+            low, high = (np.asarray(end, dtype=np.float64) for end in self.bounds)
+            widths = np.broadcast_to(high - low, widths.shape)
+            label = "change of the target from the low to the high bound of the column"
+        ends = [(float(low), float(high)) for low, high in widths[:, np.newaxis] * found.coef]
+        title = f"Private coefficients with {found.level:.0%} intervals{self._seeded}"
+        if self.ridge_ > 0.0:
+            title, ends = f"Private coefficients; the noise is too large for intervals{self._seeded}", []
+        values = (widths * self.coef_).tolist()
+        return Estimates(title, label, self._columns_in_words(), values, ends, ("no effect", 0.0))
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401
         tags = super().__sklearn_tags__()

@@ -85,11 +85,11 @@ def notebook_figure(width: float, height: float) -> Figure:
     """An empty figure that shows itself in a notebook, whatever backend is active there."""
     from matplotlib.figure import Figure
 
-    class Shown(Figure):
+    class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
             return png(self)
 
-    return Shown(figsize=(width, height), facecolor="white", layout="constrained")
+    return NotebookFigure(figsize=(width, height), facecolor="white", layout="constrained")
 
 
 def literal(words: object, most: int = 60) -> str:

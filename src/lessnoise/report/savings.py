@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Charted, Estimates, Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.mechanism import (
     Goal,
@@ -38,7 +38,7 @@ _SMALLEST_RADIAL = 3  # entries; below, the search over (k, p) takes a minute an
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierPoint(Listed):
+class FrontierPoint(Listed, Charted):
     """Expected losses as fractions of the analytic Gaussian's. ``radial`` is None where it was not searched."""
 
     dimension: int
@@ -60,6 +60,18 @@ class FrontierPoint(Listed):
         rows += [("law of the least noise", self.choice)]
         rows += [("proved: no additive noise is below", "not computed" if self.bound is None else down(self.bound, 4))]
         return Facts(f"Loss over the Gaussian's, {self.dimension:,} entries at epsilon = {self.epsilon:g}", rows)
+
+    def _chart(self) -> Estimates:
+        shares = {
+            "analytic Gaussian": 1.0,
+            "l2 mechanism": self.l2,
+            "best radial member": self.radial,
+            f"least noise: {self.choice}": self.least,
+        }
+        found = {name: share for name, share in shares.items() if share is not None}
+        mark = None if self.bound is None else ("no additive noise is below", self.bound)
+        title = f"{self.dimension:,} entries at epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        return Estimates(title, "expected squared loss / Gaussian's", list(found), list(found.values()), mark=mark)
 
 
 def frontier(

@@ -11,7 +11,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import settle
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Charted, Facts, Lines, Listed
 from lessnoise.changes import Changes, read_changes
 from lessnoise.composition import Composition, compose
 from lessnoise.errors import InvalidInput
@@ -43,7 +43,7 @@ _SOURCE = "calibrated on the exact curve by lessnoise"
 
 
 @dataclass(frozen=True)
-class Plan(Listed):
+class Plan(Listed, Charted):
     """Everything about a stream but its data and its key."""
 
     periods: int
@@ -184,6 +184,10 @@ class Plan(Listed):
             ("one individual takes part in at most", f"{self.participations:,} periods"),
         ]
         return Facts("A plan of running totals", rows)
+
+    def _chart(self) -> Lines:
+        found = "error of an entry of a running total", range(1, self.periods + 1), np.sqrt(self.variances()).tolist()
+        return Lines("Noise of each running total", "period", "standard deviation of an entry", [found])
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {

@@ -16,7 +16,7 @@ import numpy as np
 from lessnoise import changes as change_sets
 from lessnoise import noise as noise_engine
 from lessnoise import validation
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Facts, Listed, Plotted
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism import Laplace, prepare_noise
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _MOST_QUANTA = 2.0**60
 
 
-class Stream(Listed):
+class Stream(Listed, Plotted):
     """Noisy running totals, each as soon as its period is over; the guarantee holds for all periods together.
 
     What is pushed may depend on all totals before. The strategy and its noise are chosen for the least mean squared

@@ -37,6 +37,16 @@ PARTS = {
     *("Coins", "Deviations", "FrozenMatrix", "Layout", "Moments", "RowBound", "Products"),  # steps on the way
 }
 
+WITHOUT_PICTURE = {
+    *("Answer", "Bracket", "Guarantee", "Claim"),  # a value that stays hidden; one or two numbers
+    *("Certificate", "Receipt", "Record", "Reservation", "PlanItem"),  # words; the ledger and the plan are drawn
+    *("AttackResult", "Evidence", "Comparison", "NoiseRow"),  # a row of what is drawn, or of a list
+    *("HowOften", "MvgConstants", "Workload"),  # a whole number; constants; questions that were not answered yet
+    ("lessnoise.table.plan", "Plan"),  # its noises are in different units
+    ("lessnoise_verify.verdict", "Verdict"),  # words
+}
+"""Results whose picture would show nothing that their table does not."""
+
 
 def public_classes():
     for name in PACKAGES:
@@ -62,6 +72,20 @@ def test_every_result_shows_itself():
     }
     assert bare == set(), "give them a table: Listed or Shown in _display.py"
     assert len({found for found in public_classes() if hasattr(found, "_repr_html_")}) > 30
+
+
+def test_every_result_draws_itself_or_is_exempt():
+    shown = {found for found in public_classes() if hasattr(found, "_repr_html_")}
+    bare = [found for found in shown if not hasattr(found, "plot")]
+    missing = {
+        f"{found.__module__}.{found.__name__}"
+        for found in bare
+        if found.__name__ not in WITHOUT_PICTURE and (found.__module__, found.__name__) not in WITHOUT_PICTURE
+    }
+    assert missing == set(), "give them a picture, Charted in _display.py, or exempt them with a reason"
+    names = {found.__name__ for found in bare} | {(found.__module__, found.__name__) for found in bare}
+    assert names >= WITHOUT_PICTURE, "these have a picture now, or are gone"
+    assert len(shown) - len(bare) > 15
 
 
 @pytest.fixture(scope="module")

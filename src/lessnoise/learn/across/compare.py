@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Charted, Facts, Lines, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.learn.across.factorisation import Banded, BandedInverse
 from lessnoise.learn.across.fit import spread
@@ -19,11 +19,7 @@ from lessnoise.text import up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 PLAIN = "gaussian"
-_COLOURS = {PLAIN: "#5F5F66", BandedInverse.kind: "#0072B2", Banded.kind: "#D55E00"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class NoiseRow(Listed):
 
 
 @dataclass(frozen=True)
-class NoiseComparison(Listed):
+class NoiseComparison(Listed, Charted):
     """The rows of :func:`compare_noise`, the first of which is plain DP-SGD; printed, it is a table."""
 
     epsilon: float
@@ -77,28 +73,6 @@ class NoiseComparison(Listed):
         ]
         return "\n".join(lines)
 
-    def plot(self, ax: Axes | None = None) -> Figure:
-        """Draw the error over all steps against the bands, on ``ax`` or on a figure of its own."""
-        from matplotlib.figure import Figure
-
-        figure = ax.get_figure(root=True) if ax is not None else Figure(figsize=(7.0, 4.2), layout="constrained")
-        assert figure is not None
-        axes = ax if ax is not None else figure.subplots()
-        axes.axhline(self.rows[0].every, color=_COLOURS[PLAIN], linewidth=1.5, label="plain DP-SGD, Poisson samples")
-        for kind in (BandedInverse.kind, Banded.kind):
-            found = [row for row in self.rows if row.mechanism == kind]
-            if found:
-                bands, errors = [row.bands for row in found], [row.every for row in found]
-                axes.plot(bands, errors, marker="o", color=_COLOURS[kind], label=kind)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xlabel("bands")
-        axes.set_ylabel("noise on the weights, in clipping norms")
-        axes.set_title(f"{self.epochs} epochs of {self.batches} batches at epsilon = {up(self.epsilon)}")
-        axes.grid(color="#DDDDDD", linewidth=0.6)
-        axes.legend(frameon=False)
-        return figure
-
     def _facts(self) -> Facts:
         lines = [
             (row.mechanism, str(row.bands), f"{row.noise_multiplier:.3g}", f"{row.every:.3g}", f"{row.last:.3g}")
@@ -107,6 +81,16 @@ class NoiseComparison(Listed):
         rows = [("guarantee", f"({up(self.epsilon)}, {up(self.delta)})"), ("least over all steps", self.best.mechanism)]
         head = ("mechanism", "bands", "sigma", "noise, all steps", "noise, last step")
         return Facts(f"{self.epochs} epochs of {self.batches} batches", rows, head, lines)
+
+    def _chart(self) -> Lines:
+        lines = []
+        for kind in (BandedInverse.kind, Banded.kind):
+            found = [row for row in self.rows if row.mechanism == kind]
+            if found:
+                lines.append((kind, [float(row.bands) for row in found], [row.every for row in found]))
+        title = f"{self.epochs} epochs of {self.batches} batches at ε = {up(self.epsilon)}, δ = {up(self.delta)}"
+        mark = "plain DP-SGD, Poisson samples", self.rows[0].every
+        return Lines(title, "bands", "noise on the weights, in clipping norms", lines, mark, logarithmic=True)
 
 
 def compare_noise(

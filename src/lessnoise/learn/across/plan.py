@@ -134,6 +134,9 @@ class AcrossPlan(Accounted):
         chosen = 0.0 if self._groups == self.batches else noise_engine.machine_distance(count * self.records)
         return self.composition(count).machine_distance + chosen
 
+    def _steps_of_an_epoch(self) -> float:
+        return float(self.batches)
+
     def _settings(self) -> list[tuple[str, str]]:
         kind = f"{self.factorisation.kind}, {self.factorisation.bands} bands"
         rows = [("noise across steps", kind), ("noise multiplier", f"{self.noise_multiplier:.4g}")]

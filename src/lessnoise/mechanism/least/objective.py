@@ -11,7 +11,7 @@ import numpy as np
 
 from lessnoise import validation
 from lessnoise._common import settle
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Charted, Estimates, Facts, Listed
 from lessnoise.errors import InvalidInput
 from lessnoise.harmless import shown
 from lessnoise.mechanism.losses import log_raw_moment, quantile
@@ -163,7 +163,7 @@ _WORDS = re.compile(r"[A-Za-z0-9 ,.()=x+-]{1,400}")
 
 
 @dataclass(frozen=True, slots=True)
-class Design(Listed):
+class Design(Listed, Charted):
     """The objective, the kind of law that won, what had to be left out ("" if nothing), and for how many releases.
 
     For a workload, ``compared`` lists what was tried, with the expected squared error of an answer.
@@ -208,6 +208,16 @@ class Design(Listed):
         rows += [("note", self.note)] if self.note else []
         lines = [(name, f"{error:.5g}") for name, error in self.compared]
         return Facts("How the noise was chosen", rows, ("tried", "expected squared error") if lines else (), lines)
+
+    def _chart(self) -> Estimates:
+        if not self.compared:
+            raise InvalidInput(
+                f"compared=() of this design, so that there is nothing to draw: it is {self.choice}, and only a design "
+                "for a workload lists what was tried."
+            )
+        names, errors = zip(*sorted(self.compared, key=lambda each: each[1]), strict=True)
+        title = f"{len(names)} ways that were tried, the best on top"
+        return Estimates(title, "expected squared error of an answer", names, errors)
 
 
 def _candidate(given: object) -> tuple[str, float]:
