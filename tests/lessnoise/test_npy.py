@@ -104,8 +104,8 @@ def test_what_is_no_ordinary_file_is_refused_and_nobody_waits_for_it(tmp_path):
     loop.symlink_to(loop)
     folder.mkdir()
     for path in (pipe, loop, folder, tmp_path / "none.npy", tmp_path / ("a" * 300)):
-        refused(path, "no ordinary file")
-    refused(type(tmp_path)("/dev/zero"), "no ordinary file")
+        refused(path, "not an ordinary file")
+    refused(type(tmp_path)("/dev/zero"), "not an ordinary file")
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_the_command_line_reads_a_pipe_as_little(tmp_path):
         [*command, "--epsilon", "1", "--delta", "1e-6"], cwd=tmp_path, capture_output=True, timeout=120, check=False
     )
     assert done.returncode == 2
-    assert b"no ordinary file" in done.stderr
+    assert b"not an ordinary file" in done.stderr
 
 
 @pytest.mark.slow

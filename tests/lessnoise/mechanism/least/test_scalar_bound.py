@@ -101,6 +101,12 @@ def test_falls_with_epsilon_and_delta(epsilon, delta):
         assert scalar_bound(epsilon, min(1.1 * delta, 0.99), order) <= bound * (1.0 + 1e-14)
 
 
+def test_falls_with_delta_where_the_best_length_changes():
+    for epsilon in (0.005, math.exp(-2.0), 0.44, 1.0):
+        bounds = [scalar_bound(epsilon, delta) for delta in np.linspace(0.001, 0.6, 600)]
+        assert (np.diff(bounds) <= 1e-14 * bounds[0]).all()
+
+
 def test_without_delta_it_is_the_geometric_mechanism():
     for epsilon in (1e-6, 0.01, 1.0, 5.0, 50.0):
         ratio = math.exp(-epsilon)

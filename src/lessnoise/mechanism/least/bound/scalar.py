@@ -115,11 +115,12 @@ def _best(epsilon: float, delta: float, order: int) -> tuple[float, int]:
         return 0.0, 1
     with localcontext(Context(prec=_DIGITS + _lost(epsilon))):
         r, spent = _ratio(epsilon, delta)
-        # l - 2 d m grows with T as long as P(|K| >= T) = 2 r^N/(1 + r) is above this share.
+        # l - 2 d m grows with T as long as P(|K| >= T) = 2 r^N/(1 + r) is above this share. Where T is not N, or T = N
+        # has its cost, the best N can be one less. Whichever N is taken, the bound is true.
         share = spent / (1 + spent)
         steps = (2 / (share * (1 + r))).ln() if share > 0 else Decimal(100)  # beyond 100 there is next to nothing
         last = int(steps / Decimal(epsilon))
-        found, steps_taken = max((_value(r, spent, n, order), n) for n in (max(last, 1), last + 1))
+        found, steps_taken = max((_value(r, spent, n, order), n) for n in range(max(last - 1, 1), last + 2))
         return max(float(found), 0.0) * (1.0 - 1e-15), steps_taken
 
 
