@@ -3,8 +3,8 @@
 import csv
 import errno
 import json
-import re
 import os
+import re
 import tempfile
 from pathlib import Path
 
