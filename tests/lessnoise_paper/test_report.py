@@ -36,7 +36,7 @@ SMALL = {
     "counts": {"repetitions": 2, "attack_releases": 400},
     "frontier": {"epsilons": [1.0], "dimensions": [2, 10]},
     "learning": {"samples": 400},
-    "demo": {"dimensions": [1, 2]},
+    "demo": {"dimensions": [1, 2], "attacked": 1000, "maps": True},
     "null-space": {"shape": [10, 10], "epsilon": 1e-3, "delta": 1e-5, "sensitivity": 1.0, "samples": 8000},
     "attacks": {"samples": 8000, "rows": 2},
     "claims": {"cases": 7},
@@ -126,6 +126,17 @@ def test_no_picture_is_made_for_nothing(made):
             for picture in section.write(made(name).numbers).pictures
         }
         assert shown | {f"{file[:-4]}.png" for file in shown} == set(made(name).files)
+
+
+@pytest.mark.slow
+def test_the_report_does_not_compute_what_only_the_page_of_the_demonstration_shows(made):
+    work = registry.EXPERIMENTS["demo"]
+    brief, whole = work.run(None, None, **work.parameters(Settings())), made("demo")
+    shown = {picture.file for picture in registry.chosen(["curves"])[0].write(brief.numbers).pictures}
+    assert set(brief.files) == shown | {f"{file[:-4]}.png" for file in shown} < set(whole.files)
+    assert all(brief.files[file] == whole.files[file] for file in brief.files)
+    assert (brief.numbers["reconstructions"], brief.numbers["frontier"]) == ([], [])
+    assert brief.numbers["rows"] == whole.numbers["rows"]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import typer
 from lessnoise.cli import AsJson, Force, console
 from lessnoise.text import up
 from lessnoise_paper.commands.page import print_table, verdict_mark, write_page
-from lessnoise_paper.experiments.demo import DIMENSIONS
+from lessnoise_paper.experiments.demo import OWN_PAGE
 from lessnoise_paper.model import Settings
 from lessnoise_paper.registry import DEMO
 from lessnoise_paper.sections.wording import verdict_of
@@ -33,7 +33,7 @@ def demo(
 
     Example: [bold]lessnoise demo --epsilon 1 --out my-demo[/bold]
     """
-    options = {"epsilon": epsilon, "delta": delta, "seed": seed, "dimensions": list(DIMENSIONS)}
+    options = {"epsilon": epsilon, "delta": delta, "seed": seed, **OWN_PAGE}
     settings = Settings(options={"demo": options})
     write_page(DEMO, settings, out, _print_table, force=force, json_only=json, pictures=False)
 

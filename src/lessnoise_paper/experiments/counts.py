@@ -85,7 +85,7 @@ def table_csv(numbers: Numbers) -> str:
 def _parameters(settings: Settings) -> Numbers:
     return {
         "data": SYNTHETIC if settings.quick else _REAL,
-        "repetitions": 100,
+        "repetitions": 50 if settings.quick else 100,
         "attack_releases": 2000 if settings.quick else 10_000,
         "seed": settings.seed,
     }

@@ -145,7 +145,8 @@ def _density(axes: Axes, row: LossRow) -> None:
     losses, colour = row.losses.valid, MORE_COLOURS[row.key]
     unit = 10.0 ** (3 * math.floor(math.log10(losses.mean()) / 3))
     scaled = losses / unit
-    axes.hist(scaled, bins=20, density=True, color=colour, alpha=0.45, linewidth=0.0, label="repetitions")
+    bars = min(20, max(5, scaled.size // 5))
+    axes.hist(scaled, bins=bars, density=True, color=colour, alpha=0.45, linewidth=0.0, label="repetitions")
     if scaled.std() > 0.0:
         low, high = max(0.0, scaled.min() - scaled.std()), scaled.max() + 0.6 * scaled.std()
         grid = np.linspace(low, high, 300)

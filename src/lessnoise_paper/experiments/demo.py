@@ -19,7 +19,7 @@ from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.data import BOUNDS, synthetic_city
 from lessnoise_paper.experiments import demo_pictures as pictures
 from lessnoise_paper.experiments.rows import Reconstruction, Row, reconstruct
-from lessnoise_paper.model import Experiment, Result
+from lessnoise_paper.model import Experiment, Result, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from lessnoise.guarantees import Bracket
     from lessnoise.mechanism import Mechanism
+    from lessnoise_paper.model import Numbers
 
     Progress = Callable[[str, int, int], None]
 
@@ -136,24 +137,28 @@ def run_demo(
     progress: Progress | None = None,
     *,
     dimensions: Sequence[int] = DIMENSIONS,
+    attacked: int = RECONSTRUCTION_RELEASES,
 ) -> DemoResult:
     """Compare every mechanism on the synthetic city's counts, for neighbours that replace one pickup.
 
     ``dimensions`` are the other numbers of entries at which the least noise is compared with the Gaussian's.
+    ``attacked`` is the number of releases of each examined mechanism that are rounded to read the raw table back; with
+    0 no mechanism is examined.
     ``progress(label, done, total)`` is called before each step and once at the end. The releases are
     seeded, so they are not private; the data are synthetic.
     """
     epsilon, delta = validation.epsilon(epsilon), validation.delta(delta)
     seed = validation.whole_number("seed", seed, minimum=0)
+    attacked = validation.whole_number("attacked", attacked, minimum=0)
     if delta > _LARGEST_DELTA:
         raise InvalidInput(f"delta={delta} exceeds {_LARGEST_DELTA}: pass a small probability, such as 1e-7.")
     target = Guarantee(epsilon, delta, Neighbours.REPLACE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClaimWarning)  # the table says it, with numbers
-        return _compare(target, seed, progress or (lambda _label, _done, _total: None), dimensions)
+        return _compare(target, seed, progress or (lambda _label, _done, _total: None), dimensions, attacked)
 
 
-def _compare(target: Guarantee, seed: int, progress: Progress, dimensions: Sequence[int]) -> DemoResult:
+def _compare(target: Guarantee, seed: int, progress: Progress, dimensions: Sequence[int], attacked: int) -> DemoResult:
     contenders = _contenders(target)
     steps = len(contenders) + 3
     progress("synthetic city", 0, steps)
@@ -167,10 +172,10 @@ def _compare(target: Guarantee, seed: int, progress: Progress, dimensions: Seque
         rows.append(_row(key, label, build(counts), counts, target, np.random.default_rng(child)))
     rows.sort(key=lambda row: (not row.holds, row.expected_loss, row.key != CONTROL))
     progress("reconstruction", steps - 2, steps)
-    examined = [row for row in rows if row.verdict.refuted or row.key == CONTROL]
+    examined = [row for row in rows if row.verdict.refuted or row.key == CONTROL] if attacked else []
     occupied = counts.value > 0
     reconstructions = tuple(
-        reconstruct(row, occupied, RECONSTRUCTION_RELEASES, np.random.default_rng(child))
+        reconstruct(row, occupied, attacked, np.random.default_rng(child))
         for row, child in zip(examined, reconstruction_seeds.spawn(len(examined)), strict=True)
     )
     progress("other dimensions", steps - 1, steps)
@@ -252,19 +257,34 @@ def _between(mechanism: Mechanism, left: tuple[float, float], right: tuple[float
 # The experiment.
 
 
+OWN_PAGE: dict[str, Any] = {"dimensions": list(DIMENSIONS), "attacked": RECONSTRUCTION_RELEASES, "maps": True}
+"""What the page of the demonstration shows and the report does not: other dimensions, attacks, maps and the spread."""
+
+
 def run(
-    folder: str | None, progress: Progress | None, *, epsilon: float, delta: float, seed: int, dimensions: list[int]
+    folder: str | None,
+    progress: Progress | None,
+    *,
+    epsilon: float,
+    delta: float,
+    seed: int,
+    dimensions: list[int],
+    attacked: int,
+    maps: bool,
 ) -> Result:
-    """The comparison with its maps, curves and losses."""
-    result = run_demo(epsilon, delta, seed, progress, dimensions=dimensions)
-    files = {
-        "demo-truth.png": pictures.map_png(result),
-        **{map_file(row.key): pictures.map_png(result, row.key) for row in result.rows},
-        "demo-scale.svg": pictures.scale_svg(result),
+    """The comparison with its curves and losses, and ``maps`` of one release of each mechanism if they are wanted."""
+    result = run_demo(epsilon, delta, seed, progress, dimensions=dimensions, attacked=attacked)
+    files: dict[str, bytes] = {
         "demo-curves.svg": pictures.curves_svg(result),
         "demo-losses.svg": pictures.expected_losses_svg(result),
-        "demo-spread.svg": pictures.spread_svg(result),
     }
+    if maps:
+        files |= {
+            "demo-truth.png": pictures.map_png(result),
+            **{map_file(row.key): pictures.map_png(result, row.key) for row in result.rows},
+            "demo-scale.svg": pictures.scale_svg(result),
+            "demo-spread.svg": pictures.spread_svg(result),
+        }
     if result.frontier:
         files["demo-frontier.svg"] = frontier_svg(result.frontier)
     return Result(result.to_dict(), files)
@@ -275,6 +295,9 @@ def map_file(key: str) -> str:
     return f"demo-map-{key}.png"
 
 
-EXPERIMENT = Experiment(
-    "demo", lambda settings: {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": []}, run
-)
+def _parameters(settings: Settings) -> Numbers:
+    """Of the report, which shows curves and losses alone."""
+    return {"epsilon": 0.5, "delta": 1e-7, "seed": settings.seed, "dimensions": [], "attacked": 0, "maps": False}
+
+
+EXPERIMENT = Experiment("demo", _parameters, run)

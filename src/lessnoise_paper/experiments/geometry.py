@@ -225,6 +225,6 @@ ANGLE = Experiment(
 )
 NULL_SPACE = Experiment(
     "null-space",
-    lambda settings: {**COUNT_QUERY, "seed": settings.seed, "samples": 40_000 if settings.quick else 200_000},
+    lambda settings: {**COUNT_QUERY, "seed": settings.seed, "samples": 20_000 if settings.quick else 200_000},
     make_null_space,
 )

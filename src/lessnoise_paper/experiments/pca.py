@@ -35,7 +35,7 @@ def run(folder: str | None, progress: Progress | None, *, table: str, **options:
 def _parameters(settings: Settings) -> Numbers:
     return {
         "table": "digits" if settings.quick else "mnist",
-        "epsilons": [0.2, 0.9, 1.6],
+        "epsilons": [0.2, 1.6] if settings.quick else [0.2, 0.9, 1.6],
         "repetitions": REPETITIONS,
         "sweeps": 5 if settings.quick else SWEEPS,
         "components": COMPONENTS,

@@ -16,6 +16,7 @@ import numpy as np
 from lessnoise.audit import AuditReport, audit, draw_many
 from lessnoise.errors import InvalidInput
 from lessnoise.guarantees import Guarantee
+from lessnoise.mechanism import Radial
 from lessnoise_paper.codec import plain_fields, stored
 from lessnoise_paper.training import settings
 
@@ -112,9 +113,9 @@ def membership(
     report = audit(
         mechanism, without, with_record, claim=Guarantee(0.0, limit), samples=samples, rng=rng, progress=False
     )
-    direction = np.eye(1, mechanism.dimension)[0] if with_record is None else with_record.reshape(-1) / length
     shift = 1.0 if with_record is None else length / mechanism.sensitivity
-    places = _places(mechanism, direction, 2 * shown, np.random.default_rng() if rng is None else rng)
+    rng = np.random.default_rng() if rng is None else rng
+    places = _places(mechanism, 2 * shown, rng) if shown else np.empty(0)
     return Membership(
         method,
         report.delta,
@@ -127,15 +128,18 @@ def membership(
     )
 
 
-def _places(
-    mechanism: Mechanism, direction: NDArray[np.float64], count: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Noise along a direction, in clipping norms."""
-    places = np.empty(count)
-    for start in range(0, count, 50):  # a few at a time, to save memory
-        part = places[start : start + 50]
-        part[:] = draw_many(mechanism.law, mechanism.shape, part.size, rng).reshape(part.size, -1) @ direction
-    return places / mechanism.sensitivity
+def _places(mechanism: Mechanism, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Noise along one direction, in clipping norms; radial noise has the same law along every direction.
+
+    The noise is R u: a length R whose law does not depend on the dimension M, and a uniform direction u. A coordinate
+    of u is g/sqrt(g^2 + c), with g standard normal and c chi-squared with M - 1 degrees of freedom.
+    """
+    if not isinstance(mechanism.law, Radial):
+        raise InvalidInput(f"shown={count // 2} needs noise of a uniform direction, not {mechanism.law}: pass shown=0.")
+    lengths = np.abs(draw_many(mechanism.law, (1,), count, rng)[:, 0])
+    normal = rng.standard_normal(count)
+    along = normal / np.sqrt(normal**2 + rng.chisquare(mechanism.dimension - 1, count))
+    return lengths * along / mechanism.sensitivity
 
 
 def _claimed(claim: Guarantee | None) -> float | None:

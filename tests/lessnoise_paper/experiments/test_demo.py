@@ -9,7 +9,7 @@ from lessnoise import InvalidInput, text
 from lessnoise.report import canvas
 from lessnoise_paper import Settings, single_page
 from lessnoise_paper.experiments import demo_pictures as plots
-from lessnoise_paper.experiments.demo import DIMENSIONS, PAPER_DELTA, PAPER_EPSILON, QUANTILES, run_demo
+from lessnoise_paper.experiments.demo import OWN_PAGE, PAPER_DELTA, PAPER_EPSILON, QUANTILES, run_demo
 from lessnoise_paper.registry import DEMO
 from lessnoise_paper.render import PAPER_FULL, PAPER_PAGE
 from tests.helpers.outline import Outline
@@ -42,7 +42,7 @@ def result(steps):
 
 
 def page(**options):
-    parameters = {"epsilon": 0.5, "delta": 1e-7, "seed": 0, "dimensions": list(DIMENSIONS), **options}
+    parameters = {"epsilon": 0.5, "delta": 1e-7, "seed": 0, **OWN_PAGE, **options}
     return single_page(DEMO, Settings(options={"demo": parameters}))["index.html"].decode()
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import lessnoise as ln
 from lessnoise import learn
+from lessnoise import mechanism as mechanisms
+from lessnoise.audit import draw_many
 from lessnoise.text import down, up
 from lessnoise_paper import Settings, registry, single_page
 from lessnoise_paper.experiments import learning as experiment
 from lessnoise_paper.training import compared, data, inside, results, settings
+from lessnoise_paper.training import membership as membership_module
 from lessnoise_paper.training.membership import membership
 
 EXTRA = "needs the extra: pip install 'lessnoise[learn]'"
@@ -509,6 +513,23 @@ def test_the_attackers_picture_shows_the_laws_along_the_gradient():
     result = experiment.collected(lambda name: None, found)
     assert set(result.files) == {"learning-membership.svg", "learning-membership.png"}
     assert result.numbers["membership"][0]["training_claimed_epsilon"] == 1.795
+
+
+def test_places_along_a_direction_follow_whole_vectors_of_noise():
+    """Independent route: the first entries of whole vectors, compared by a two-sample Kolmogorov-Smirnov test."""
+    for dimension in (3, 40):
+        target = {"epsilon": 1.0, "delta": 1e-3, "sensitivity": 2.0, "shape": dimension}
+        for mechanism in (mechanisms.r1smg(**target, calibration="published"), mechanisms.l2_mechanism(**target)):
+            rng = np.random.default_rng(3)
+            places = 2.0 * membership_module._places(mechanism, 20_000, rng)
+            entries = draw_many(mechanism.law, (dimension,), 20_000, rng)[:, 0]
+            assert stats.ks_2samp(places, entries).pvalue > 1e-6
+
+
+def test_places_need_noise_that_has_no_favourite_direction():
+    uneven = mechanisms.laplace(epsilon=1.0, sensitivity=1.0, shape=3)
+    with pytest.raises(ln.InvalidInput, match="shown=2 needs noise of a uniform direction"):
+        membership_module._places(uneven, 4, np.random.default_rng(0))
 
 
 def command(*arguments):
