@@ -31,7 +31,7 @@ def reproduce(
     ),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Embedded data and fewer repetitions: one or two minutes instead of several."),
+        typer.Option("--quick", help="Embedded data, fewer settings and fewer repetitions: under a minute instead of several."),
     ] = False,
     data: Annotated[
         Path | None,
