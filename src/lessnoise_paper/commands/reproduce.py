@@ -31,7 +31,9 @@ def reproduce(
     ),
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Embedded data, fewer settings and fewer repetitions: under a minute instead of several."),
+        typer.Option(
+            "--quick", help="Embedded data, fewer settings and fewer repetitions: under a minute instead of several."
+        ),
     ] = False,
     data: Annotated[
         Path | None,
