@@ -116,12 +116,15 @@ class Accounted(Listed, Charted, ABC):
         asked = self.target or self.claim
         delta = _USUAL_DELTA if asked is None or asked.delta == 0.0 else asked.delta
         counts = sorted({round(share * self.steps) for share in np.linspace(0.0, 1.0, _POINTS).tolist()})
-        spent = [self.epsilon(delta, count).upper for count in counts]
+        spent = [self.epsilon(delta, count) for count in counts]
         epochs = [count / self._steps_of_an_epoch() for count in counts]
         word = "target" if self.target is not None else "claim"
         mark = None if asked is None else (f"{word}, ε = {up(asked.epsilon)}", asked.epsilon)
         title = f"Privacy that {self.steps:,} steps spend"
-        return Lines(title, "epochs", f"ε at δ = {up(delta)}", [("exact ε, upper end", epochs, spent)], mark)
+        lines = [("exact ε, upper end", epochs, [each.upper for each in spent])]
+        if any(math.isinf(each.upper) for each in spent):
+            lines.append(("exact ε, lower end", epochs, [each.lower for each in spent]))
+        return Lines(title, "epochs", f"ε at δ = {up(delta)}", lines, mark)
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateRows):  # type: ignore[misc
         if self.bounds is not None:
             low, high = (np.asarray(end, dtype=np.float64) for end in self.bounds)
             widths = np.broadcast_to(high - low, widths.shape)
-            label = "change of the target from the low to the high bound of the column"
+            label = "change of the target across the bounds of the column"
         ends = [(float(low), float(high)) for low, high in widths[:, np.newaxis] * found.coef]
         title = f"Private coefficients with {found.level:.0%} intervals{self._seeded}"
         if self.ridge_ > 0.0:

@@ -71,7 +71,7 @@ def _(shown: AuditReport, axes: Axes) -> None:
         points += [(one.epsilon.bound, place) for one in others if one.epsilon.bound > 0.0]
         places = np.array(points).reshape(-1, 2).T
         axes.plot(*places, "+", color=_SOFT, markersize=9.0, label="other attacks, each by itself")
-    words = f"proved lower bounds of δ and ε, with {percent(shown.confidence)} confidence"
+    words = f"lower bounds of δ and ε, with {percent(shown.confidence)} confidence"
     axes.plot(
         [claim.epsilon] * 2, [floor, max(shown.delta, floor)], color=colour, linewidth=5.0, alpha=0.6, label=words
     )
@@ -129,6 +129,10 @@ def _lines(axes: Axes, chart: Lines) -> None:
         marker = "o" if len(values) < _FEW else None
         colour = _LINE_COLOURS[place % len(_LINE_COLOURS)]
         axes.plot(along, values, color=colour, marker=marker, markersize=4.0, label=literal(name))
+        endless = [at for at, value in zip(along, values, strict=True) if math.isinf(value)]
+        if endless:  # such values cannot be seen
+            words = literal(f"{name}: infinite from {endless[0]:g} {chart.along} on", 80)
+            axes.text(0.98, 0.06, words, transform=axes.transAxes, ha="right", color=_FAILS)
     if chart.mark is not None:
         name, where = chart.mark
         axes.axhline(where, color=_SOFT, linewidth=1.2, linestyle=(0, (4, 2)), label=literal(name))
@@ -136,6 +140,7 @@ def _lines(axes: Axes, chart: Lines) -> None:
         _logarithmic(axes, sorted({place for _, along, _ in chart.lines for place in along}))
     else:
         axes.set_ylim(bottom=0.0)
+        axes.set_xlim(0.0, 1.03 * max(max(along) for _, along, _ in chart.lines))
     axes.set_xlabel(literal(chart.along))
     axes.set_ylabel(literal(chart.label, 80))
     axes.grid(color=GRID, linewidth=0.6)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lessnoise import validation
-from lessnoise._display import Facts, Listed
+from lessnoise._display import Charted, Estimates, Facts, Listed
 from lessnoise.changes import counts
 from lessnoise.composition import compose
 from lessnoise.errors import InvalidInput
@@ -114,7 +114,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan(Listed):
+class Plan(Listed, Charted):
     """Every release that answers the questions, and what all of them cost together."""
 
     query: Grouped
@@ -186,6 +186,12 @@ class Plan(Listed):
             ("intervals", f"hold the true value with probability {self.level:g}, each"),
         ]
         return Facts("How the questions will be answered", rows, ("answers", "mechanism", "epsilon", "noise sd"), lines)
+
+    def _chart(self) -> Estimates:
+        epsilons = [math.fsum(each.claim.epsilon for each in part.mechanisms if each.claim) for part in self.parts]
+        names = [", ".join(one.summary for one in part.aggregates) for part in self.parts]
+        target = f"({up(self.epsilon)}, {up(self.delta)})"
+        return Estimates(f"How {target} is split", "epsilon that the releases keep by themselves", names, epsilons)
 
 
 def make_plan(

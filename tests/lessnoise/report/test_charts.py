@@ -90,6 +90,17 @@ def test_training_plans_draw_epsilon_over_epochs():
     assert len(axes.lines) == 1
 
 
+def test_an_infinite_epsilon_is_said_in_words():
+    with pytest.warns(ln.ClaimWarning):
+        plan = learn.published_r1smg(1, 1e-5, clip_norm=1.0, parameters=1000, rate=0.25, steps=2, records=6000)
+    exact = plan.epsilon(1e-5, 1)
+    assert exact.lower < exact.upper == np.inf
+    axes = drawn(plan)
+    (note,) = axes.texts
+    assert axes.lines[1].get_ydata()[1] == exact.lower
+    assert note.get_text() == "exact ε, upper end: infinite from 0.25 epochs on"
+
+
 def test_noise_is_compared_over_bands():
     rows = tuple(
         learn.NoiseRow(kind, bands, 1, 1.0, 1.0 / bands, 1.0, 1)
@@ -111,6 +122,17 @@ def test_a_frontier_point_and_a_finding():
     axes = drawn(finding)
     assert axes.lines[0].get_xdata()[0] == finding.claimed.delta
     assert finding.name in axes.get_title(loc="left")
+
+
+def test_the_plan_of_a_table_draws_how_its_budget_is_split():
+    table = ln.Table({HOSTILE: np.array([1.0, 2.0]), "y": np.array([0.5, 0.7])})
+    asked = table.aggregate(ln.mean(HOSTILE, bounds=(0, 9)), ln.mean("y", bounds=(0, 1)))
+    plan = asked.plan(epsilon=1, delta=1e-6)
+    axes = drawn(plan)
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == [row["epsilon"] for row in plan.rows()]
+    assert len(widths) == 2
+    assert not any(map(is_math_text, ticks(axes, "y")))
 
 
 def test_a_design_draws_what_was_compared():

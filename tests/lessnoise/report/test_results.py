@@ -42,7 +42,6 @@ WITHOUT_PICTURE = {
     *("Certificate", "Receipt", "Record", "Reservation", "PlanItem"),  # words; the ledger and the plan are drawn
     *("AttackResult", "Evidence", "Comparison", "NoiseRow"),  # a row of what is drawn, or of a list
     *("HowOften", "MvgConstants", "Workload"),  # a whole number; constants; questions that were not answered yet
-    ("lessnoise.table.plan", "Plan"),  # its noises are in different units
     ("lessnoise_verify.verdict", "Verdict"),  # words
 }
 """Results whose picture would show nothing that their table does not."""
