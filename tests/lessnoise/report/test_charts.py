@@ -92,13 +92,13 @@ def test_training_plans_draw_epsilon_over_epochs():
 
 def test_an_infinite_epsilon_is_said_in_words():
     with pytest.warns(ln.ClaimWarning):
-        plan = learn.published_r1smg(1, 1e-5, clip_norm=1.0, parameters=1000, rate=0.25, steps=2, records=6000)
-    exact = plan.epsilon(1e-5, 1)
+        plan = learn.published_r1smg(1, 1e-5, clip_norm=1.0, parameters=1000, rate=0.01, steps=200, records=6000)
+    exact = plan.epsilon(1e-5, 12)
     assert exact.lower < exact.upper == np.inf
     axes = drawn(plan)
     (note,) = axes.texts
     assert axes.lines[1].get_ydata()[1] == exact.lower
-    assert note.get_text() == "exact ε, upper end: infinite from 0.25 epochs on"
+    assert note.get_text() == "exact ε, upper end: infinite from 0.12 epochs on"
 
 
 def test_noise_is_compared_over_bands():
