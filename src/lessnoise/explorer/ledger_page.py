@@ -57,18 +57,20 @@ def ledger_page(ledger: Ledger, asked: Mapping[str, Sequence[str]] | None = None
     records = ledger.records()
     spent = ledger.spent()
     left = ledger.remaining()
+    count = "1 release has" if len(records) == 1 else f"{len(records)} releases have"
     summary = (
-        f"{len(records)} releases have cost epsilon {up(spent.upper, 4)} at delta {up(ledger.budget.delta)}; "
-        f"{down(left, 4)} of {up(ledger.budget.epsilon, 4)} is left for certain. This holds if {ledger.promise()}."
+        f"So far {count} cost an epsilon of at most {up(spent.upper, 4)} in total, at delta {up(ledger.budget.delta)}. "
+        f"At least {down(left, 4)} of the budget's epsilon {up(ledger.budget.epsilon, 4)} is left. "
+        f"This is true if {ledger.promise()}."
     )
     plans = "".join(f"<li>{escape(words)}</li>\n" for words in words_of(ledger.plans()))
     body = (
         f'<header>\n<h1>What is left of a budget</h1>\n<p class="lede">{escape(ledger.address)}: {ledger.budget}</p>\n'
         f'</header>\n<main>\n<style>\n{style()}</style>\n<section class="lnx">\n'
         f'<p class="lnx-summary">{escape(summary)}</p>\n{plans and f"<ul>{plans}</ul>"}{_picture(ledger, records)}'
-        f"<h2>At several deltas</h2>\n{_deltas(ledger)}<h2>What one more release would cost</h2>\n"
+        f"<h2>What is left at several deltas</h2>\n{_deltas(ledger)}<h2>What one more release would cost</h2>\n"
         f"{_planned(ledger, asked or {})}<h2>History</h2>\n{_history(ledger, records)}</section>\n</main>\n"
-        "<footer><p>lessnoise: noise that provably keeps the promise.</p></footer>"
+        "<footer><p>Made by lessnoise. This page only reads the ledger.</p></footer>"
     )
     return document("Ledger", body)
 
@@ -88,9 +90,9 @@ def _deltas(ledger: Ledger) -> str:
         epsilon = ledger.epsilon(delta).upper
         cells = [up(delta), up(epsilon, 4), down(max(ledger.budget.epsilon - epsilon, 0.0), 4)]
         if math.isinf(epsilon):
-            cells[1:] = ["not bounded", "nothing"]
+            cells[1:] = ["no bound", "nothing"]
         rows.append(cells)
-    return _table(("delta", "epsilon of all releases, at most", "left of the budget's epsilon, at least"), rows)
+    return _table(("delta", "epsilon of all releases: at most", "left of the budget's epsilon: at least"), rows)
 
 
 def _planned(ledger: Ledger, asked: Mapping[str, Sequence[str]]) -> str:
@@ -124,7 +126,7 @@ def _cost(ledger: Ledger, asked: Mapping[str, Sequence[str]]) -> str:
     """What the planned release would cost, in a sentence."""
     for name, values in asked.items():
         if len(values) != 1 or name not in (*_BOXES, "mechanism"):
-            raise InvalidInput(f"{name[:40]!r} is asked for in a way that is not known: use the form.")
+            raise InvalidInput(f"{name[:40]!r} is not a field of the form, or is there twice: use the form.")
     times, partition = asked.get("times", ["1"])[0].strip(), asked.get("partition", [""])[0] or None
     if not (times.isdecimal() and len(times) < 8 and 1 <= int(times) <= _MOST_TIMES):
         raise InvalidInput(f"times={times[:40]!r} is not a whole number from 1 to {_MOST_TIMES}: write one such as 30.")
@@ -134,10 +136,11 @@ def _cost(ledger: Ledger, asked: Mapping[str, Sequence[str]]) -> str:
     mechanism = find_mechanism(asked.get("mechanism", ["analytic-gaussian"])[0]).build(request)
     planned = compose(mechanism).repeat(int(times))
     before, after = ledger.spent(), ledger.spent_with(planned, partition=partition)
-    fits = "It fits." if ledger.affords(planned, partition=partition) else "It does not fit, and would be refused."
+    affords = ledger.affords(planned, partition=partition)
+    fits = "The release fits." if affords else "The release does not fit and would be refused."
     return (
-        f"The total would go from epsilon {up(before.upper, 4)} to {up(after.upper, 4)} of "
-        f"{up(ledger.budget.epsilon, 4)}, at delta {up(ledger.budget.delta)}. {fits}"
+        f"The epsilon of all releases would rise from {up(before.upper, 4)} to {up(after.upper, 4)}, at delta "
+        f"{up(ledger.budget.delta)}. The budget has {up(ledger.budget.epsilon, 4)}. {fits}"
     )
 
 
@@ -151,7 +154,8 @@ def _history(ledger: Ledger, records: list[Record]) -> str:
         for record in reversed(records[-_LISTED:])
     ]
     mark = (
-        f'<p class="lnx-small">Mark of the last record, to keep elsewhere: {escape(ledger.mark() or "none yet")}</p>\n'
+        '<p class="lnx-small">This mark identifies the last record. Keep it somewhere else to notice later changes of '
+        f"the ledger: {escape(ledger.mark() or 'no record yet')}</p>\n"
     )
     return _table(("number", "when", "who", "mechanism", "partition", "note"), rows, "lnx-scroll lnx-words") + mark
 

@@ -31,16 +31,22 @@ if TYPE_CHECKING:
 FIXED = (
     "the mechanisms, their noise and their number were fixed before the first answer; questions may depend on answers"
 )
-_PURE = "mechanisms may be chosen by earlier answers: pure releases add up (Rogers, Roth, Ullman and Vadhan, 2016)"
-_GAUSSIAN = "mechanisms may be chosen by earlier answers: Gaussian noise by the sum of mu^2 (Smith and Thakurta, 2022)"
+_PURE = (
+    "all releases are pure (delta = 0), and then mechanisms may be chosen by earlier answers, because the epsilons of "
+    "pure releases add up (Rogers, Roth, Ullman and Vadhan, 2016)"
+)
+_GAUSSIAN = (
+    "all noise is Gaussian, and then mechanisms may be chosen by earlier answers, by the sum of mu^2 (Smith and "
+    "Thakurta, 2022)"
+)
 
 
 def promise(budget: Guarantee, adaptive: bool) -> str:
     """Under which condition the total of a ledger holds, and by which theorem.
 
     >>> from lessnoise import Guarantee
-    >>> promise(Guarantee(1, 0), adaptive=True)
-    'mechanisms may be chosen by earlier answers: pure releases add up (Rogers, Roth, Ullman and Vadhan, 2016)'
+    >>> promise(Guarantee(1, 0), adaptive=True)[:33]
+    'all releases are pure (delta = 0)'
     """
     if not adaptive:
         return FIXED

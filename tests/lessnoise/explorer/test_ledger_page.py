@@ -6,6 +6,7 @@ import re
 import threading
 import urllib.error
 import urllib.request
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -45,7 +46,8 @@ def answer(text: str) -> str:
 def test_what_is_shown_is_what_the_ledger_says(ledger):
     text = ledger_page(ledger)
     spent = ledger.spent().upper
-    assert f"5 releases have cost epsilon {up(spent, 4)} at delta 1e-06; {down(2 - spent, 4)} of 2 is left" in text
+    assert f"5 releases have cost an epsilon of at most {up(spent, 4)} in total, at delta 1e-06." in text
+    assert f"At least {down(2 - spent, 4)} of the budget's epsilon 2 is left." in unescape(text)
     for delta in (1e-9, 1e-8, 1e-7, 1e-6, 1e-5):
         assert f"<td>{up(delta)}</td><td>{up(ledger.epsilon(delta).upper, 4)}</td>" in text
     assert ledger.epsilon(1e-6) == ledger.spent()
@@ -63,7 +65,7 @@ def test_plans_that_are_held(ledger):
     ledger.reserve(GAUSSIAN.repeat(2), name="<script>monthly")
     text = ledger_page(ledger)
     assert "<li>&lt;script&gt;monthly: 2 releases reserved, 0 used</li>" in text
-    assert f"{down(ledger.remaining(), 4)} of 2 is left" in text
+    assert f"At least {down(ledger.remaining(), 4)} of the budget's epsilon 2 is left." in unescape(text)
     assert down(ledger.remaining(), 4) != down(2 - ledger.spent().upper, 4)
 
 
@@ -71,8 +73,8 @@ def test_what_a_planned_release_costs(ledger):
     planned = ln.laplace(epsilon=0.25, sensitivity=1, shape=3)
     after = ledger.spent_with(planned.repeat(2)).upper
     text = answer(ledger_page(ledger, {**PLAN, "times": ["2"], "partition": [""]}))
-    assert f"from epsilon {up(ledger.spent().upper, 4)} to {up(after, 4)} of 2" in text
-    assert text.endswith("It fits.")
+    assert f"would rise from {up(ledger.spent().upper, 4)} to {up(after, 4)}, at delta 1e-06. The budget has 2." in text
+    assert text.endswith("The release fits.")
     assert after == ln.compose(GAUSSIAN.repeat(5), planned.repeat(2)).epsilon(1e-6).upper
     assert "would be refused" in answer(ledger_page(ledger, {**PLAN, "times": ["2000"]}))
     other = ledger.spent_with(planned, partition="south")
@@ -80,15 +82,15 @@ def test_what_a_planned_release_costs(ledger):
     for change in ({"times": ["0"]}, {"times": ["1e9"]}, {"epsilon": ["-1"]}, {"mechanism": ["none"]}, {"x": ["1"]}):
         words = answer(ledger_page(ledger, {**PLAN, **change}))
         assert words.endswith(".")
-        assert "The total would go" not in words
+        assert "would rise" not in words
     assert ledger.count() == 5
 
 
 def test_under_replace_and_without_records(tmp_path):
     ledger = ln.Ledger.open(tmp_path / "r.ledger", epsilon=1, delta=0, neighbours="replace")
     text = ledger_page(ledger, PLAN)
-    assert "from epsilon 0 to 0.25" in answer(text)
-    assert "0 releases have cost epsilon 0" in text
+    assert "would rise from 0 to 0.25" in answer(text)
+    assert "0 releases have cost an epsilon of at most 0 in total" in text
 
 
 def test_the_server_answers_its_own_page_only(ledger):
