@@ -80,7 +80,8 @@ def _(shown: AuditReport, axes: Axes) -> None:
         [claim.epsilon], [place], "X" if shown.refuted else "o", color=INK, markersize=8.0, label="claim", clip_on=False
     )
     axes.set_ylim(floor, 1.5)
-    axes.set_xlim(0.0, 1.25 * max(claim.epsilon, shown.epsilon, *(one.epsilon.bound for one in shown.attacks)))
+    reach = 1.25 * max(claim.epsilon, shown.epsilon, *(one.epsilon.bound for one in shown.attacks))
+    axes.set_xlim(-0.03 * reach, reach)  # a line at a tiny epsilon is to be seen
     axes.set_xlabel("ε")
     axes.set_ylabel("δ" if claim.delta else "δ (a claim of 0 is at the lower end)")
     axes.grid(color=GRID, linewidth=0.6)

@@ -191,7 +191,9 @@ class Plan(Listed, Charted):
         epsilons = [math.fsum(each.claim.epsilon for each in part.mechanisms if each.claim) for part in self.parts]
         names = [", ".join(one.summary for one in part.aggregates) for part in self.parts]
         target = f"({up(self.epsilon)}, {up(self.delta)})"
-        return Estimates(f"How {target} is split", "epsilon that the releases keep by themselves", names, epsilons)
+        return Estimates(
+            f"How the budget {target} is split", "epsilon that the releases keep by themselves", names, epsilons
+        )
 
 
 def make_plan(
