@@ -99,7 +99,7 @@ def _entries(part: Part) -> _Entries:
         scale = noise.positive("scale")
         majorant = Moves.of([(case.sensitivity, 1)]) if case.changes is None else case.changes.majorant
         if majorant is None:
-            raise NotCovered("no change of the set is the worst.")
+            raise NotCovered("the set of changes has no change that is worse than all others.")
         found = [(_laplace(size / scale), count) for size, count in majorant.sizes]
     elif kind == "geometric":
         rate, tail, moves = integers.geometric_case(noise, case)

@@ -157,7 +157,7 @@ def numbers(value: object, name: str, most: int = LARGEST_TABLE) -> list[float]:
         except (binascii.Error, ValueError):
             raise Unreadable(f"{name} is not base64.") from None
         if len(content) % 8:
-            raise Unreadable(f"{name} has {len(content)} bytes, which are no doubles.")
+            raise Unreadable(f"{name} has {len(content)} bytes, which is not a whole number of doubles.")
         value = list(struct.unpack(f"<{len(content) // 8}d", content))
     if not isinstance(value, list) or len(value) > most:
         raise Unreadable(f"{name} = {_short(value)} is not a list of at most {most} numbers.")

@@ -165,7 +165,7 @@ class Dense(Strategy):
     def __init__(self, shape: tuple[int, ...], rows: int, values: list[float]) -> None:
         super().__init__(shape, rows, min(values) >= 0.0)
         if self.cells * rows != len(values):
-            raise Unreadable("the matrix of a strategy has not a column for each cell of its table.")
+            raise Unreadable("the matrix of a strategy does not have one column for each cell of its table.")
         self.values = values
 
     def column(self, cell: int) -> Column:
@@ -228,7 +228,7 @@ class Hats(Strategy):
     def __init__(self, size: int, step: int, length: Fraction, nodes: int, heights: list[float]) -> None:
         super().__init__((size,), size + nodes + len(heights) // nodes - 1)
         if nodes != -(-size // step) + 1 or min(heights) < 0.0:
-            raise Unreadable("the heights of hats are not one for each node, or negative.")
+            raise Unreadable("the hats of a strategy do not have one height for each node, or a height is negative.")
         self.step, self.nodes = step, nodes
         self.heights = [[*map(_exact, heights[at : at + nodes])] for at in range(0, len(heights), nodes)]
         totals = [sum(column, _ZERO) for column in zip(*self.heights, strict=True)]
@@ -355,9 +355,9 @@ class Toeplitz(Strategy):
         self.parts = (coefficients, rows, columns)
         super().__init__((size,), size, min(coefficients) >= 0.0)
         if any(part and (len(part) != size or min(part) <= 0.0) for part in (rows, columns)):
-            raise Unreadable("the scales of a Toeplitz matrix are not one for each cell, above 0.")
+            raise Unreadable("a Toeplitz matrix does not have one scale above 0 for each cell.")
         if len(coefficients) > size or not coefficients[0]:
-            raise Unreadable("a Toeplitz matrix has more coefficients than cells, or 0 for the first.")
+            raise Unreadable("a Toeplitz matrix has more coefficients than cells, or its first coefficient is 0.")
 
     def column(self, cell: int) -> Column:
         """One column."""

@@ -35,8 +35,8 @@ export function watchServer(root, { useMechanisms, useCurve }) {
       root.dataset.state = "page";
       status.textContent =
         error instanceof TypeError
-          ? "The server does not answer; the numbers are computed in the page."
-          : `No certified answer: ${error.message}`;
+          ? "The server does not answer, so the numbers are computed in the page."
+          : `There is no certified answer: ${error.message}`;
     }
   }
 
@@ -47,7 +47,7 @@ export function watchServer(root, { useMechanisms, useCurve }) {
       running.abort();
       running = new AbortController();
       root.dataset.state = "computing";
-      status.textContent = "Computing the certified brackets; meanwhile the numbers are those of the page.";
+      status.textContent = "The certified brackets are being computed. Until then the numbers are those of the page.";
       timer = setTimeout(fetchAnswers, PAUSE, setting);
     },
   };

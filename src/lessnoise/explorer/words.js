@@ -67,7 +67,9 @@ export function summary(setting, rows, labelOf) {
   const best = rows.filter((row) => row.holds).reduce((a, b) => (rank(b) < rank(a) ? b : a));
   const sentences = [];
   if (!published) {
-    sentences.push(`At ${place}: the published R1SMG is stated for more than two entries.`);
+    sentences.push(
+      `At ${place}: R1SMG as published is not shown, because its paper states it for more than two entries.`,
+    );
   } else if (published.holds) {
     sentences.push(
       `At ${place}: R1SMG as published keeps its claim δ = ${faithful(setting.delta)}, ` +
@@ -82,7 +84,7 @@ export function summary(setting, rows, labelOf) {
   const reference =
     best.name === "analytic-gaussian" ? "" : `, ${relativeLoss(best.relative)} the analytic Gaussian's loss`;
   sentences.push(
-    `Of the mechanisms that keep the target, ${best.label ?? labelOf(best.name)} loses least: ` +
+    `Of the mechanisms that keep the target, ${best.label ?? labelOf(best.name)} has the smallest loss: ` +
       `${nearest(best.spread)} per entry (root mean square)${reference}.`,
   );
   return sentences.join(" ");

@@ -73,8 +73,9 @@ class Plain:
     integer: ClassVar[bool] = False
     data_dependent: ClassVar[bool] = False  # its loss cannot be computed without the data
     rounding: ClassVar[str] = (
-        "The output is the real-valued noisy value rounded to the grid, exactly: floating point is covered, for IEEE "
-        "754 arithmetic and a mathematical library within 4 units of the last place (lessnoise selftest measures it)."
+        "The output is exactly the real-valued noisy value, rounded to the grid. So floating point is covered, for "
+        "IEEE 754 arithmetic and a mathematical library within 4 units of the last place (lessnoise selftest measures "
+        "it)."
     )
 
     __slots__ = ()

@@ -44,17 +44,17 @@ SCHEMA = 1
 SOURCE = "Chaudhuri, Sarwate & Sinha 2013, if sampled exactly"
 SEQUENCE = "lessnoise, after Amin et al. 2019"
 _BOUND = "Every row has at most the stated norm, for the stated neighbouring relation."
-_COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
-_WORDS = "The random words come from AES-256 in counter mode, and are taken as independent and uniform."
+_COMPOSITION = "The guarantee is for this release alone; several releases about the same individuals must be composed."
+_WORDS = "The draws use AES-256 in counter mode, whose output is assumed to be independent and uniform."
 _ROUNDING = (
-    "Each component is drawn from its exact law and rounded to multiples of 2^-30, exactly: floating point is covered, "
-    "for IEEE 754 arithmetic and a mathematical library within 4 units of the last place."
+    "Each component is drawn from its exact law and rounded exactly to multiples of 2^-30. So floating point is "
+    "covered, for IEEE 754 arithmetic and a mathematical library within 4 units of the last place."
 )
 _SLACK = 1e-6  # of epsilon: for bases that are orthonormal up to rounding, and sums that are off by 2^-51 of themselves
 _LARGEST_TRACE = 2.0**28  # in rows of the largest norm: what is lost by sums up to here is below the slack
 _CHAIN = (
-    "Several components come from a Markov chain of finitely many sweeps, in floating point. Their law is near the one "
-    "of the claim, by an amount that is not known: no guarantee is proved, and delta = 1 says so."
+    "Several components come from a Markov chain of finitely many sweeps, in floating point. It is not known how near "
+    "their law is to the law of the claim, so no guarantee is proved, and delta = 1 says so."
 )
 
 

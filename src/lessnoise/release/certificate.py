@@ -28,20 +28,22 @@ if TYPE_CHECKING:
 
 KIND = "release"
 _RECOMPUTED = 1e-6  # relative: another machine's mathematical library, another version's grid of a curve
-_SENSITIVITY = "The sensitivity is as the caller stated it, for the stated neighbouring relation."
+_SENSITIVITY = (
+    "Neighbours, by the stated relation, change the value by no more than the sensitivity that the caller stated."
+)
 _CHANGES = "One individual changes the value only as the set of changes says; the caller or the query stated this set."
 _QUERY = (
     "What one unit can change follows from the query that is stated here. The caller stated that one individual is "
     "one such unit."
 )
-_COMPOSITION = "Each release counts on its own; several releases about the same individuals must be composed."
+_COMPOSITION = "The guarantee is for this release alone; several releases about the same individuals must be composed."
 _WORDS = (
-    "The random words come from AES-256 in counter mode, taken as an ideal cipher under a secret key; what that adds "
-    "to delta is delta_numeric, and it is included."
+    "The noise is drawn with AES-256 in counter mode, which is assumed to be an ideal cipher under a secret key. What "
+    "such a cipher adds to delta is delta_numeric, and it is included."
 )
 _DEVICE_WORDS = (
-    "The random words come from ChaCha20, taken as a random function under a secret key; delta_numeric, what AES-256 "
-    "would add to delta, is included all the same."
+    "The noise is drawn with ChaCha20, which is assumed to be a random function under a secret key. delta_numeric, "
+    "which AES-256 would add to delta, is included anyway."
 )
 
 

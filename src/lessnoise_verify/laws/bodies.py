@@ -47,7 +47,7 @@ def _sizes(noise: Fields, case: Case) -> tuple[str, Fraction, Fraction]:
     if factors and (len(factors) != m or min(factors) <= 0):
         raise Unreadable(f"{noise.name}.factors are not one positive number for each of {m} entries.")
     if body == "corner" and case.relation != "add/remove":
-        raise NotCovered("noise on the corner body is for add/remove alone.")
+        raise NotCovered("noise on the corner body has a proof for add/remove only.")
     if changes is None:
         return body, case.sensitivity, case.sensitivity
     if body == "corner" and not (changes.one_sided and changes.solid):
@@ -57,7 +57,7 @@ def _sizes(noise: Fields, case: Case) -> tuple[str, Fraction, Fraction]:
         sizes = [bound / factor for bound, factor in zip(bounds, factors or [Fraction(1)] * len(bounds), strict=True)]
         return body, min(sizes), max(sizes)
     if body == "cube" or factors or changes.majorant is None or changes.majorant.sizes[0][1] < (m + 1) // 2:
-        raise NotCovered(f"the changes do not have the vertex that is worst for noise on the {body}.")
+        raise NotCovered(f"the set of changes does not have the vertex that is the worst for noise on the {body}.")
     return body, changes.majorant.sizes[0][0], changes.majorant.sizes[0][0]
 
 

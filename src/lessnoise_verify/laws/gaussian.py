@@ -43,7 +43,7 @@ def one_sided_square(case: Case, own: Fraction, common: Fraction) -> tuple[Fract
     """
     m, d, most, changes = case.dimension, case.sensitivity, case.dimension, case.changes
     if case.relation != "add/remove":
-        raise NotCovered("noise with a shared part is for add/remove alone.")
+        raise NotCovered("noise with a shared part has a proof for add/remove only.")
     if changes is not None:
         if not (changes.one_sided and changes.solid and changes.majorant):
             raise NotCovered("noise with a shared part is for changes of one sign, with a bound for each entry.")
@@ -105,7 +105,7 @@ def _side(noise: Fields, side: str) -> tuple[int, Fraction, Fraction]:
     values, counts = given.numbers("values"), given.items("counts")
     given.end()
     if len(counts) != len(values) or not values or min(values) <= 0:
-        raise Unreadable(f"{given.name} are no positive numbers with as many counts.")
+        raise Unreadable(f"{given.name} are not positive numbers with as many counts.")
     inside = Fields({str(place): count for place, count in enumerate(counts)}, given.name)
     size = sum(inside.whole(str(place)) for place in range(len(counts)))
     least = Fraction(min(values)) ** 2

@@ -38,7 +38,7 @@ def largest_change(value: Fraction) -> int:
     """The whole number that a sensitivity, or its square, allows: one that is just below the next means that one."""
     found = math.floor(value + min(value / 100, Fraction(1, 4)))
     if found == 0:  # of whole numbers nothing would change, but then nobody would state such a sensitivity
-        raise NotCovered("noise of whole numbers is for changes by at least 1.")
+        raise NotCovered("noise of whole numbers has a proof only for changes by at least 1.")
     return found
 
 
@@ -81,14 +81,14 @@ def geometric_case(noise: Fields, case: Case) -> tuple[Fraction, Fraction, Moves
         return rate, tail, Moves.of([(largest_change(case.sensitivity), 1)])
     moves = case.changes.dominant if tail else case.changes.majorant
     if not case.changes.whole or moves is None:
-        raise NotCovered("geometric noise is for sets of whole changes with one that is above all others.")
+        raise NotCovered("geometric noise has a proof only for whole changes, one of which is worse than all others.")
     return rate, tail, moves
 
 
 def geometric_moves_delta(moves: list[Moves], rate: Fraction, tail: Fraction, epsilon: Fraction, bits: int) -> arb:
     """The largest delta over several changes by whole numbers, for independent geometric noise on each entry."""
     if any(size.denominator > 1 for one in moves for size, _ in one.sizes):
-        raise NotCovered("geometric noise is for changes by whole numbers.")
+        raise NotCovered("geometric noise has a proof only for changes by whole numbers.")
     found = arb(0)
     for one in worst(moves, Moves.dominates if tail else Moves.majorizes):
         check_time()
@@ -331,7 +331,7 @@ def power_moves(noise: Fields, case: Case) -> Moves:
             raise NotCovered("discrete power noise is for a set of changes, or for one that changes one entry by 1.")
         return Moves.of([(change, 1)])
     if case.changes.dominant is None or not case.changes.whole or case.changes.squared_norm(math.inf) > 10**30:
-        raise NotCovered("discrete power noise is for sets of whole changes with one that is above all others.")
+        raise NotCovered("discrete power noise has a proof only for whole changes, one of which is the worst of all.")
     return case.changes.dominant
 
 

@@ -337,7 +337,7 @@ def test_the_preset_of_a_histogram_is_of_counts(page):
     assert float(_rows(page)["least-count-noise"][5]) == pytest.approx(best.standard_deviation, rel=1e-3)
     summary = page.run("document.querySelector('.lnx-summary').textContent")
     assert "one count changes by 1" in summary
-    assert "Least count noise loses least: 1.357 per entry" in summary
+    assert "Least count noise has the smallest loss: 1.357 per entry" in summary
     assert page.run("document.querySelector('[data-box=sensitivity]').offsetParent") is None
     assert page.run("document.querySelector('.lnx-plot [data-m=least-count-noise]') !== null")
 

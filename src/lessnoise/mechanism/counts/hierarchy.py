@@ -73,8 +73,8 @@ class Hierarchy(Plain):
     kind: ClassVar[str] = "hierarchy"
     norm: ClassVar[str] = "l1"
     rounding: ClassVar[str] = (
-        "The noisy counts of the tree are real-valued noisy counts rounded to a grid, exactly, so floating point is "
-        "covered; the output is computed from them alone."
+        "The noisy counts of the tree are exactly real-valued noisy counts, rounded to a grid. So floating point is "
+        "covered, and the output is computed only from these counts."
     )
 
     def __post_init__(self) -> None:

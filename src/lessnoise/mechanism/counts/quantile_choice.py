@@ -60,7 +60,7 @@ class QuantileChoice(Plain):
     norm: ClassVar[str] = "l1"
     data_dependent: ClassVar[bool] = True
     rounding: ClassVar[str] = (
-        "The quantiles are drawn from their exact law: no choice is left to the rounding of floating-point numbers."
+        "The quantiles are drawn from their exact law: no choice depends on the rounding of floating-point numbers."
     )
 
     def __post_init__(self) -> None:
