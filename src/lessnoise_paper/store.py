@@ -46,6 +46,7 @@ def versions() -> dict[str, str]:
     return {"lessnoise": __version__, **{name: _version(name) for name in _LIBRARIES}}
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return metadata.version(name)

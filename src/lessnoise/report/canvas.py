@@ -122,7 +122,7 @@ def svg(figure: Figure) -> Drawing:
 
 def png(figure: Figure, dots: int = 100) -> bytes:
     """The same figure gives the same bytes; ``dots`` to the inch."""
-    return _saved(figure, format="png", dpi=dots, metadata={"Software": None})
+    return _saved(figure, format="png", dpi=dots, metadata={"Software": None}, pil_kwargs={"compress_level": 3})
 
 
 def _saved(figure: Figure, **options: Any) -> bytes:  # noqa: ANN401

@@ -88,6 +88,7 @@ def _drawn(height: float, below: float = 0.0, above: float = 0.97) -> Callable[.
                 if legend is not None:
                     legend_below(figure, legend, fontsize=8.5)
                 figure.tight_layout(rect=(0.0, below, 1.0, above))
+                figure.set_layout_engine(None)  # it is laid out: saving it needs no second look
                 return figure
 
         return drawn

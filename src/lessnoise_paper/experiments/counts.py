@@ -85,8 +85,8 @@ def table_csv(numbers: Numbers) -> str:
 def _parameters(settings: Settings) -> Numbers:
     return {
         "data": SYNTHETIC if settings.quick else _REAL,
-        "repetitions": 50 if settings.quick else 100,
-        "attack_releases": 2000 if settings.quick else 10_000,
+        "repetitions": 40 if settings.quick else 100,
+        "attack_releases": 1000 if settings.quick else 10_000,
         "seed": settings.seed,
     }
 

@@ -89,7 +89,7 @@ def _frontier_parameters(settings: Settings) -> Numbers:
     return {
         "delta": 1e-6,
         "epsilons": [1.0, 8.0] if settings.quick else list(EPSILONS),
-        "dimensions": [1, 3, 10, 100, 1000] if settings.quick else list(DIMENSIONS),
+        "dimensions": [1, 10, 100, 1000] if settings.quick else list(DIMENSIONS),
         "radial": not settings.quick,
     }
 
@@ -158,6 +158,6 @@ CLAIMS = Experiment("claims", lambda _settings: {"cases": len(CASES)}, judge_cla
 FRONTIER = Experiment("frontier", _frontier_parameters, draw_frontier)
 ATTACKS = Experiment(
     "attacks",
-    lambda settings: {"seed": settings.seed, "samples": 100_000 if settings.quick else 400_000, "rows": 7},
+    lambda settings: {"seed": settings.seed, "samples": 50_000 if settings.quick else 400_000, "rows": 7},
     attack,
 )

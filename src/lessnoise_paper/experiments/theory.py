@@ -261,7 +261,7 @@ def _range_picture(numbers: Numbers) -> bytes:
 
 
 def _dimension_parameters(settings: Settings) -> Numbers:
-    points = 13 if settings.quick else 41
+    points = 9 if settings.quick else 41
     sizes = sorted({round(size) for size in np.geomspace(1e2, 1e6, points)})
     return {"dimensions": sizes, "epsilons": list(EPSILONS), "delta": DIMENSION_DELTA}
 
