@@ -89,8 +89,8 @@ class Watch:
             raise self._refusal("this batch was used for a step already")
         if self._now is not None:
             raise InvalidInput(
-                "model was called twice before a step: call it once a batch, and under torch.no_grad() for anything "
-                "else; after a pass that broke off, iterate over the loader anew."
+                "model was called twice before a step: call it once for each batch, and use torch.no_grad() for every "
+                "other call; after a pass that broke off, start a new pass over the loader."
             )
         rows = len(drawn[0])
         inputs = tree_map(plain if rows else _filled, (args, kwargs))

@@ -42,8 +42,8 @@ def held_off(ledger: str) -> Iterator[None]:
     doors, thread = _doors, threading.get_ident()
     if doors.broken:
         raise LedgerError(
-            f"{ledger} cannot be used in a process that was forked in the midst of a spend: fork before, or start the "
-            "process anew (multiprocessing calls it spawn)."
+            f"{ledger} cannot be used in a process that was forked while a release was being paid for: fork before, or "
+            "start a new process (multiprocessing calls it spawn)."
         )
     with doors.changed:
         while doors.forking and thread not in doors.inside:

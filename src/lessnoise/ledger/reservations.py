@@ -209,7 +209,9 @@ def matched(found: Tables, name: str, partition: str | None, asked: Composition,
             "the individuals that were planned for."
         )
     if plan.cancelled:
-        raise InvalidInput(f"plan={shown(name)} of {found.ledger} was cancelled: release without it, or plan anew.")
+        raise InvalidInput(
+            f"plan={shown(name)} of {found.ledger} was cancelled: release without it, or reserve a new plan."
+        )
     planned = [item.release.parts[0] for item in plan.items]
     left = [item.times - item.used for item in plan.items]
     taken: Counter[int] = Counter()
@@ -224,7 +226,7 @@ def matched(found: Tables, name: str, partition: str | None, asked: Composition,
             most = max(left[number] for number in fitting)
             raise BudgetExceeded(
                 f"plan={shown(name)} of {found.ledger} has {most} such releases left, and {part.count} "
-                f"{'is' if part.count == 1 else 'are'} asked for: release without the plan, or plan anew.",
+                f"{'is' if part.count == 1 else 'are'} asked for: release without the plan, or reserve a new one.",
                 remaining=0.0,
                 requested=asked.epsilon(found.budget().delta).upper,
             )

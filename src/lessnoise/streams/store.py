@@ -222,7 +222,8 @@ class StreamFolder:
         if not stat.S_ISREG(found.st_mode) or (os.name == "posix" and found.st_mode & 0o077):
             os.close(handle)
             raise InvalidInput(
-                f"{self} has a file {name} that is no ordinary file or that others may use: restore it, with chmod 600."
+                f"{self} has a file {name} that is not an ordinary file, or that others may use: restore it, with "
+                "chmod 600."
             )
         return handle
 

@@ -93,7 +93,7 @@ def test_a_child_forked_in_the_midst_of_a_transaction_leaves_it_alone(ledger):
         with ledger._store.writing() as tables:
             tables.add(tables.json_of(1), note="of the parent")
             child = os.fork()
-            if child == 0 and "forked in the midst of a spend" not in told(ledger.count):
+            if child == 0 and "forked while a release was being paid for" not in told(ledger.count):
                 os._exit(1)
     except ln.LedgerError as error:  # the end of the transaction, in the child
         os._exit(0 if "the parent goes on with it" in str(error) else 2)

@@ -45,7 +45,7 @@ class AcrossOptimizer(MechanismOptimizer):
         if now is not None and loader.steps_of.get(now.token) != self.accountant.taken:
             raise InvalidInput(
                 f"step={self.accountant.taken + 1} is not for this batch of the loader: records have their places "
-                "among the steps, so step on every batch in its turn, and iterate over the loader anew after a break."
+                "among the steps, so step on every batch in its turn, and after a break start a new pass over it."
             )
         super().clip_and_accumulate()
 

@@ -119,7 +119,7 @@ class Hierarchy(Plain):
         """The curve is that of one relation."""
         if neighbours is not self.neighbours:
             raise InvalidInput(
-                f"neighbours={neighbours.value!r} differs from the tree's {self.neighbours.value!r}: build it anew."
+                f"neighbours={neighbours.value!r} differs from the tree's {self.neighbours.value!r}: build a new tree."
             )
 
 
