@@ -74,10 +74,13 @@ def optimistic_hull(x: Array, lower: Array, upper: Array, floor: float) -> tuple
         level = lower[:-1] + before * y
         inside = (y > 0.0) & (y < width) & np.isfinite(level)
         below = inside & (level < 0.0)  # H is at least (1 - g)_+: stop where either line meets it
-        at = np.concatenate([y[inside & ~below], (-lower[:-1] / before)[below], (width - right / after)[below]])
-    starts = np.concatenate([x[:-1][inside & ~below], x[:-1][below], x[:-1][below]])
+        # A slope from the right that underflows to 0 meets nothing. It needs no vertex: H falls, and so it is nowhere
+        # below a chord that rises from 0 to a later point.
+        met = below & (after != 0.0)
+        at = np.concatenate([y[inside & ~below], (-lower[:-1] / before)[below], (width - right / after)[met]])
+    starts = np.concatenate([x[:-1][inside & ~below], x[:-1][below], x[:-1][met]])
     xs = np.concatenate([x, starts + np.log1p(at)])
-    values = np.concatenate([lower, level[inside & ~below], np.zeros(2 * int(below.sum()))])
+    values = np.concatenate([lower, level[inside & ~below], np.zeros(int(below.sum() + met.sum()))])
     order = np.argsort(xs, kind="stable")
     xs, values = xs[order], values[order]
     distinct = np.concatenate([[True], np.diff(xs) > 0.0])

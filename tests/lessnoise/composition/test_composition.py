@@ -73,6 +73,14 @@ def test_brackets_hold_the_truth_anywhere_on_the_curve(mu, count, share, rate):
         assert truth.lower <= bracket.upper
 
 
+def test_slopes_that_underflow_leave_no_gap():
+    # Far out a curve falls from 1e-65 to 1e-278 in one cell; the slope after that is 0 in doubles.
+    mu, count = 3.43359375, 59
+    total = mu * math.sqrt(count)
+    bracket = Accountant([Samples(Normal(mu, mu).delta, 1.0, count)], [count]).delta(3.0 * total * (1.0 + total))
+    assert 0.0 <= bracket.lower <= bracket.upper < 1e-300
+
+
 def test_gaussians_of_every_kind_merge_exactly():
     plain = ln.analytic_gaussian(epsilon=1, delta=1e-6, sensitivity=1, shape=(2, 3))
     matrix = ln.mgm(epsilon=0.5, delta=1e-6, sensitivity=1, shape=(2, 3))
