@@ -88,10 +88,10 @@ class Certificate(Shown):
 
         >>> from lessnoise.mechanism import laplace
         >>> print(laplace(epsilon=1, sensitivity=1, shape=3).release([1.0, 2.0, 3.0]).certificate)
-        (1, ...e-32)-DP under add/remove, by laplace noise on 3 numbers
+        (1, ...e-32)-DP under add/remove, by the mechanism laplace on 3 numbers
         """
         size = self.mechanism.dimension
-        words = f"{self.guarantee}, by {self.mechanism.name} noise on {size} number{'s' if size > 1 else ''}"
+        words = f"{self.guarantee}, by the mechanism {self.mechanism.name} on {size} number{'s' if size > 1 else ''}"
         return words if self.private else f"{words}; from a seeded generator, and so not private"
 
     @classmethod

@@ -63,6 +63,16 @@ class HistogramRelease(Plotted):
         """The certificate of the release."""
         return self.release.certificate
 
+    def __str__(self) -> str:
+        """The released counts, and in one line what they guarantee.
+
+        >>> made = private_histogram({"x": [1, 2]}, ["x"], bins=[2], bounds=[(0, 4)], epsilon=1, delta=1e-6)
+        >>> print(made)  # the counts are different each time
+        [...]
+        (1, 1e-06)-DP under add/remove...
+        """
+        return f"{np.array2string(self.value, threshold=100)}\n{self.certificate}"
+
     def to_dict(self) -> dict[str, Any]:
         """The certificate, which has the query in it, and what was done to the counts; plain values for JSON."""
         return {**self.certificate.to_dict(), "postprocess": list(self.postprocess)}
