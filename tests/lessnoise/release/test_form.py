@@ -92,5 +92,5 @@ def test_a_certificate_in_words_says_if_it_is_not_private():
     seeded = str(mechanism.release([0.0], rng=np.random.default_rng(0)).certificate)
     kept = str(mechanism.release([0.0]).certificate)
     assert kept.startswith("(1, ")
-    assert kept.endswith("-DP under add/remove, by analytic-gaussian noise on 1 number")
+    assert kept.endswith("-DP under add/remove, by the mechanism analytic-gaussian on 1 number")
     assert seeded == f"{kept}; from a seeded generator, and so not private"
