@@ -225,7 +225,7 @@ def test_rows_are_a_measure_of_their_own():
 
 
 def test_keys_of_many_rows_are_released_and_rare_ones_never():
-    city = np.array(["Oslo"] * 500 + ["Bergen"] * 200 + [f"only {i}" for i in range(300)])
+    city = np.array(["Oslo"] * 500 + ["Bergen"] * 200 + [f"rarity {i}" for i in range(300)])
     question = (
         ln.Table({"city": city, "age": np.full(len(city), 30.0)})
         .group_by("city")
@@ -238,7 +238,7 @@ def test_keys_of_many_rows_are_released_and_rare_ones_never():
     # Neither the certificate nor the description tells how many keys there were.
     told = json.dumps(answer.certificate)
     assert "502" not in told
-    assert "only" not in told
+    assert "rarity" not in told
     assert {one["mechanism"]["shape"][0] for one in answer.certificate["releases"]} == {2, 4}
 
 
