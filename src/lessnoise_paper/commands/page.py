@@ -72,5 +72,5 @@ def write_page(
         return
     show(numbers)
     console().print(
-        f"wrote {out / INDEX} and {len(files) - 1} files beside it: open the page in a browser", markup=False
+        f"wrote {out / INDEX}; open this page in a browser. Files beside it: {len(files) - 1}", markup=False
     )
